@@ -343,8 +343,8 @@ belied(struct acc_fold *f, const struct acc_fold_layout *l, const struct acc_fol
 	       !acc_fold_by_layout(f, &f->mesh, l, FOLD_NOISE, &whole);
 }
 
-/* Is an input, or what only moves one, said to be the same on all ranks, another on each of three and more? One rank's fault does not do that: it is each
- * rank's own, as the weights of its experts are, beside others of the line. */
+/* Is an input, or what only moves one, said to be the same on all ranks, another on each of three and more? One rank's
+ * fault does not do that: it is each rank's own, as the weights of its experts are, beside others of the line. */
 static bool
 are_own(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
 	const struct acc_fold_layout *l, double tol)

@@ -124,6 +124,9 @@ int acc_replicas_held(struct acc_replicas *t, struct acc_err *e);
 /* The same call on another rank, or in another step; NULL: there is none. */
 const struct acc_seen_call *acc_replicas_call(const struct acc_replicas *t, int64_t step,
 	int64_t rank, uint64_t key);
+/* The same tensor, of as many elements in each axis, of the same call on another rank, or in another step; NULL: there is none. */
+const struct acc_replica_seen *acc_seen_there(const struct acc_replicas *t,
+	const struct acc_replica_seen *s, int64_t step, int64_t rank);
 /* The calls of a group's ranks that this one is of, with the same tensors; of one line of code, data may be larger on
  * some of them, and are apart then. false: not on all. */
 bool acc_replicas_peers(const struct acc_replicas *t, const struct acc_rank_group *g,

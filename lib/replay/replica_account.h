@@ -31,7 +31,8 @@ bool acc_account_joins(const struct acc_replicas *t, int64_t step, const struct 
 	int64_t rank);
 /* The number that all have in common that are in it; NAN: they have none. */
 double acc_account_factor(const struct acc_account *a);
-/* The reduction that put it out, or what it is a number of times, alone or beside others, on the optimizer's rank; NULL: none was recorded. 0 or < 0. */
+/* The reduction that put it out, or what it is a number of times, alone or beside others, on the optimizer's rank; NULL:
+ * none was recorded. 0 or < 0. */
 int acc_account_reduction(struct acc_replicas *t, const struct acc_account *a,
 	const struct acc_replica_seen **out, struct acc_err *e);
 /* The record of what scaled it last by a number, else joined it, else made it, as far as its way is known; else the reduction

@@ -64,14 +64,8 @@ struct ways {                   /* weights of one rank beside another's */
 static const struct acc_replica_seen *
 at(const struct acc_replicas *t, const struct acc_replica_seen *w, int64_t step, int64_t rank)
 {
-	const struct acc_seen_call *now = &t->call[w->call],
-				   *c = acc_replicas_call(t, step, rank, now->k->key);
-	const uint32_t j = (uint32_t)(w - t->seen) - now->first;
-	return c == NULL || j >= c->n || t->seen[c->first + j].pos != w->pos ||
-			       t->seen[c->first + j].shape != w->shape ||
-			       !t->seen[c->first + j].leaf
-		       ? NULL
-		       : &t->seen[c->first + j];
+	const struct acc_replica_seen *there = acc_seen_there(t, w, step, rank);
+	return there != NULL && there->leaf ? there : NULL;
 }
 
 /* The weight that a rank has in a step with these values, wherever; NULL: none. */

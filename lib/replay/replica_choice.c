@@ -134,16 +134,15 @@ chooses_rows(struct acc_replicas *t, const struct acc_seen_call *c, bool *is, st
 static const struct acc_seen_call *
 product_of(const struct acc_replicas *t, const struct acc_seen_call *c)
 {
-	for (unsigned hops = 0; hops < MOST_HOPS && !is_handed_on(t, c); hops++) {
+	for (unsigned hops = 0; hops < MOST_HOPS; hops++) {
 		const struct acc_replica_seen *in = acc_seen_real(t, c, false),
 					      *made = in == NULL ? NULL : acc_seen_maker(t, in);
+		const bool told = is_handed_on(t, c);
 		c = acc_seen_caller(t, made);
-		if (c == NULL || c->k->talks || c->k->backward || c->info == NULL ||
-			c->info->cls == ACC_OP_CONTRACT)
-			return c == NULL || c->info == NULL || c->k->talks || c->k->backward ||
-					       is_handed_on(t, c)
-				       ? NULL
-				       : c;
+		if (told || c == NULL || c->k->talks || c->k->backward || c->info == NULL)
+			return NULL;
+		if (c->info->cls == ACC_OP_CONTRACT)
+			return is_handed_on(t, c) ? NULL : c;
 		if (made->n != in->n || c->info->cls == ACC_OP_MOVE)
 			return NULL;
 	}

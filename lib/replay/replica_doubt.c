@@ -215,8 +215,8 @@ struct means {         /* of the losses of all ranks */
 	uint32_t n;    /* of a rank */
 };
 
-/* How much the means of one line, or the sums, that a rank makes count. 1; 0: there is none, or they are of several lines, or a sum, or the
- * same as those of the rank before; < 0. */
+/* How much the means of one line, or the sums, that a rank makes count. 1; 0: there is none, or they are of several lines,
+ * or a sum, or the same as those of the rank before; < 0. */
 static int
 count_all(struct acc_replicas *t, const struct acc_rank_group *g, int64_t rank, bool sums,
 	struct means *m, struct acc_err *e)

@@ -97,21 +97,18 @@ of_copies(const struct acc_ways *w, const struct acc_rank_group *g, const struct
 	return exchanged ? few : NULL;
 }
 
-/* Do the ranks make other gradients of the weights that an op call is given? */
+/* Do two ranks make other gradients of the weights that an op call is given? */
 static bool
 makes_parts(const struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *c)
 {
 	for (uint32_t i = c->first; i < c->first + c->n; i++) {
-		const struct acc_seen_call *o = acc_replicas_call(t, c->k->step, g->rank[1],
-			c->k->key);
-		const uint32_t j = i - c->first;
-		if (!t->seen[i].leaf || o == NULL || j >= o->n || !t->seen[o->first + j].leaf)
+		const struct acc_replica_seen *w = &t->seen[i],
+					      *o = acc_seen_there(t, w, c->k->step, g->rank[1]);
+		if (!w->leaf || o == NULL || !o->leaf)
 			continue;
-		const struct acc_replica_seen *a = acc_seen_gradient(t, c->k->step, c->k->rank,
-						      &t->seen[i]),
-					      *b = acc_seen_gradient(t, o->k->step, o->k->rank,
-						      &t->seen[o->first + j]);
+		const struct acc_replica_seen *a = acc_seen_gradient(t, c->k->step, c->k->rank, w),
+					      *b = acc_seen_gradient(t, c->k->step, g->rank[1], o);
 		if (a != NULL && b != NULL && a->mark != b->mark)
 			return true;
 	}

@@ -1,6 +1,6 @@
-/* Where a gradient parts that ranks are to have alike: from a weight on to what its op call makes, as long as the ranks have that
- * alike, too, and of which one part, made by an op call that is given it, is another on each rank and is joined by nothing.
- * What all that are given it, and reductions, make of its gradient is measured, by least squares. */
+/* Where a gradient parts that ranks are to have alike: from a weight on to what its op call makes, as long as the ranks have
+ * that alike, too. Of its gradient one part, made by an op call that is given it, is another on each rank, and is joined by
+ * nothing: what all that are given it, and reductions, make of it is measured, by least squares. */
 #include "replay/replica.h"
 #include "replay/replica_fit.h"
 
@@ -78,24 +78,12 @@ measure(struct acc_replicas *t, const struct parts *p, double *number, struct ac
 	return 1;
 }
 
-static const struct acc_replica_seen *
-there(const struct acc_replicas *t, const struct acc_replica_seen *s, int64_t rank)
-{
-	const struct acc_seen_call *c = &t->call[s->call],
-				   *o = acc_replicas_call(t, c->k->step, rank, c->k->key);
-	const uint32_t j = (uint32_t)(s - t->seen) - c->first;
-	return o == NULL || j >= o->n || t->seen[o->first + j].pos != s->pos ||
-			       t->seen[o->first + j].n != s->n
-		       ? NULL
-		       : &t->seen[o->first + j];
-}
-
 /* A part is another on the other rank. 0 or < 0. */
 static int
 is_apart(struct acc_replicas *t, const struct acc_replica_seen *s, int64_t rank, bool *is,
 	struct acc_err *e)
 {
-	const struct acc_replica_seen *o = there(t, s, rank);
+	const struct acc_replica_seen *o = acc_seen_there(t, s, t->call[s->call].k->step, rank);
 	struct acc_distance d = {0};
 	double near = 0;
 	*is = false;
@@ -118,7 +106,8 @@ first_part(struct acc_replicas *t, const struct acc_seen_call *c, int64_t rank,
 	double number[ACC_FIT_TERMS], most = 0;
 	bool is = false;
 	*part = NULL;
-	const struct acc_replica_seen *o = p.y == NULL ? NULL : there(t, p.y, rank);
+	const struct acc_replica_seen *o = p.y == NULL ? NULL
+						       : acc_seen_there(t, p.y, c->k->step, rank);
 	p.g = back == NULL ? NULL : acc_seen_real(t, back, false);
 	if (o == NULL || o->mark != p.y->mark || p.y->mark == 0 || p.g == NULL || p.g->mark == 0 ||
 		p.g->n != p.y->n)

@@ -515,6 +515,19 @@ acc_replicas_call(const struct acc_replicas *t, int64_t step, int64_t rank, uint
 	return i == ACC_NOID ? NULL : &t->call[i];
 }
 
+const struct acc_replica_seen *
+acc_seen_there(const struct acc_replicas *t, const struct acc_replica_seen *s, int64_t step,
+	int64_t rank)
+{
+	const struct acc_seen_call *c = &t->call[s->call],
+				   *o = acc_replicas_call(t, step, rank, c->k->key);
+	const uint32_t j = (uint32_t)(s - t->seen) - c->first;
+	return o == NULL || j >= o->n || t->seen[o->first + j].pos != s->pos ||
+			       t->seen[o->first + j].shape != s->shape
+		       ? NULL
+		       : &t->seen[o->first + j];
+}
+
 static const struct acc_seen_call *
 forward_of(const struct acc_replicas *t, const struct acc_seen_call *c)
 {

@@ -7,17 +7,10 @@ enum { MOST_HOPS = 6, MOST_NODES = 32, FEW_ELEMENTS = 4 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
-/* The same tensor of the same call in the step before. */
 static const struct acc_replica_seen *
 before(const struct acc_replicas *t, const struct acc_replica_seen *s, int64_t step)
 {
-	const struct acc_seen_call *now = &t->call[s->call],
-				   *c = acc_replicas_call(t, step, now->k->rank, now->k->key);
-	const uint32_t j = (uint32_t)(s - t->seen) - now->first;
-	return c == NULL || j >= c->n || t->seen[c->first + j].pos != s->pos ||
-			       t->seen[c->first + j].shape != s->shape
-		       ? NULL
-		       : &t->seen[c->first + j];
+	return acc_seen_there(t, s, step, t->call[s->call].k->rank);
 }
 
 /* Is it made of that by op calls that scale, add or move elements? */
