@@ -86,12 +86,13 @@ nearest(const double *x, const double (*b)[WHERE_SIGNS], size_t n)
 	return at;
 }
 
-/* Does b, moved by k, explain a? What is moved out need not come in at the other end. */
+/* Does b, moved by k, explain a? What is moved out need not come in at the other end, but the rest, half of all slices at
+ * least, has its part of the error, a quarter at least: where slices are the same, moving them explains nothing. */
 static bool
 moved(const double (*a)[WHERE_SIGNS], const double (*b)[WHERE_SIGNS], int64_t n, int64_t k,
 	double sums)
 {
-	double before = 0, after = 0;
+	double before = 0, after = 0, all = 0;
 	int64_t lo = k > 0 ? k : 0, hi = k > 0 ? n : n + k;
 	if ((double)(hi - lo) * sums < 2 * CHANCE || hi - lo < n / 2)
 		return false;
@@ -99,7 +100,9 @@ moved(const double (*a)[WHERE_SIGNS], const double (*b)[WHERE_SIGNS], int64_t n,
 		before += apart(a[i], b[i]);
 		after += apart(a[i], b[i - k]);
 	}
-	return after <= (1 - EXPLAINED) * before;
+	for (int64_t i = 0; i < n; i++)
+		all += apart(a[i], b[i]);
+	return before > 0 && before >= 0.25 * all && after <= (1 - EXPLAINED) * before;
 }
 
 static bool
