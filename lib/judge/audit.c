@@ -383,8 +383,11 @@ say(struct acc_case *c, uint32_t i, struct acc_err *e)
 	f->confidence = isinf(f->value) ? 1 : 1 - 1 / f->value;
 	f->bad = barely == 0;
 	f->doubtful = barely == 1;
-	f->text = acc_say(&c->mem, "%s%s: its %s %s%s%s%s", where, f->name, place, text,
+	f->text = acc_say(&c->mem, "%s%s: its %s %s%s%s%s%s", where, f->name, place, text,
 		acc_got(acc_beyond_times(&c->mem, f->value, f->confidence)),
+		barely == 1
+			? acc_say(&c->mem, "; so near to its limit it is right as likely as wrong")
+			: "",
 		src[0] != '\0' ? "; at " : "", src);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
