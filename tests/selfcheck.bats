@@ -129,10 +129,11 @@ load helper
 #	tests/selfcheck/twofresh.py OUT longdoc-cptwice spikes-skiplocal mindspeed-spmean
 # and nosync.acc.gz, of all, of
 #	tests/selfcheck/twolast.py OUT accelerate-nosync
-# and balance.acc.gz, decay.acc.gz and putback.acc.gz, of all steps, of
+# and balance.acc.gz, decay.acc.gz, putback.acc.gz and zeros.acc.gz, of all steps, of
 #	tests/selfcheck/library.py OUT moe-balance --task statistics
 #	tests/record/decay.py OUT
 #	tests/record/putback.py OUT
+#	tests/record/zeros.py OUT
 # collective/written.acc.gz and tokens.acc.gz are, as masks.acc.gz and with step1, of
 #	tests/selfcheck/legal.py OUT masks --task accrecord
 #	tests/selfcheck/more.py OUT tokens --task accrecord
@@ -636,6 +637,8 @@ doubted() { # run, name, rank, text
 	alone tieclip Distributed.all_reduce.1.forward "norms of 1 tensors that are the same on several ranks"
 	doubted "$DATA/collective/groupcount.acc.gz" Tensor.div.2.forward 0 "is a mean over 6 on rank 0 and over 15 on rank 3"
 	right "$DATA/collective/putback.acc.gz"
+	# Zeros are the gradients of several weights.
+	right "$DATA/collective/zeros.acc.gz"
 	doubted "$DATA/collective/probgather.acc.gz" Distributed.all_gather.1.forward 0 "comes of what Tensor.scatter.0.forward made"
 }
 

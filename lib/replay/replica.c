@@ -182,8 +182,9 @@ unlike_weight(struct parting *p, uint32_t j, struct acc_err *e)
 		bool flat = false;
 		if (s == NULL)
 			return 0;
-		/* Gradients of several weights may be zeros. */
-		int rc = known ? acc_replicas_flat(t, s, &flat, e) : 0;
+		/* Gradients of several weights may be zeros, on this rank alone, too. */
+		const struct acc_replica_seen *made = known ? acc_seen_gradient_in(t, s) : NULL;
+		int rc = made == NULL ? 0 : acc_replicas_flat(t, made, &flat, e);
 		if (rc < 0)
 			return rc;
 		const struct acc_replica_seen *found = flat ? NULL : acc_seen_weight(t, s);

@@ -353,7 +353,10 @@ const struct acc_replica_seen *acc_seen_input(const struct acc_replicas *t,
  * gathered, what a reduction made of it. NULL: not known. */
 const struct acc_replica_seen *acc_seen_gradient(const struct acc_replicas *t, int64_t step,
 	int64_t rank, const struct acc_replica_seen *w);
-/* The weight whose gradient this is, on its way to the optimizer; NULL: not known. */
+/* What a backward call put out of which this was made, on its way to the optimizer; NULL: not known. */
+const struct acc_replica_seen *acc_seen_gradient_in(const struct acc_replicas *t,
+	const struct acc_replica_seen *s);
+/* The weight whose gradient this is; NULL: not known. */
 const struct acc_replica_seen *acc_seen_weight(const struct acc_replicas *t,
 	const struct acc_replica_seen *s);
 /* Who put this out before; NULL: nobody. */

@@ -109,22 +109,28 @@ is_whole_move(const struct acc_replicas *t, const struct acc_seen_call *c,
 }
 
 const struct acc_replica_seen *
-acc_seen_weight(const struct acc_replicas *t, const struct acc_replica_seen *s)
+acc_seen_gradient_in(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
 	for (unsigned hops = 0; s != NULL && s->mark != 0 && hops < MOST_HOPS; hops++) {
 		uint32_t made = acc_ids_get(&t->made, acc_seen_id(t, s));
 		if (made == ACC_NOID || t->seen[made].call >= s->call)
 			return NULL;
 		const struct acc_seen_call *c = &t->call[t->seen[made].call];
-		if (c->k->backward) {
-			s = acc_seen_input(t, &t->seen[made]);
-			return s != NULL && s->leaf ? s : NULL;
-		}
+		if (c->k->backward)
+			return &t->seen[made];
 		bool passes = c->reduces || (c->info != NULL && c->info->cls == ACC_OP_MUL) ||
 			      is_whole_move(t, c, &t->seen[made]);
 		s = passes ? operand_of(t, c, &t->seen[made]) : NULL;
 	}
 	return NULL;
+}
+
+const struct acc_replica_seen *
+acc_seen_weight(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	const struct acc_replica_seen *made = acc_seen_gradient_in(t, s),
+				      *w = made == NULL ? NULL : acc_seen_input(t, made);
+	return w != NULL && w->leaf ? w : NULL;
 }
 
 bool
