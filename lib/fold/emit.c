@@ -341,11 +341,47 @@ put_sizes(struct emit *o, const struct fold_item *it, struct acc_err *e)
 	return rc < 0 ? acc_rec_fail(e, rc) : 0;
 }
 
-/* A size that is split: of what only moves elements, a number that a whole number of ranks makes
- * the reference's. */
+/* Does another rank pass another argument there? 1, 0 or < 0. */
 static int
-put_size(struct emit *o, const struct fold_virtual *v, const struct fold_call *k, uint32_t i,
-	struct acc_err *e)
+is_another(struct emit *o, const struct fold_step *t, const struct fold_virtual *v,
+	const struct fold_item *own, struct acc_err *e)
+{
+	struct acc_rec *r, first = {0};
+	int is = acc_fold_record(o->f, own->at, &r, e);
+	if (is == 0 && acc_rec_copy(&first, r) < 0)
+		is = acc_nomem(e);
+	const struct acc_val *value = is < 0 ? NULL : acc_get(&first, "", "value"), *other;
+	for (uint32_t k = 1; k < o->f->mesh.zip && is == 0 && value != NULL; k++) {
+		const struct fold_item *it = acc_fold_part_of(o->f, t, v, own->pos, k);
+		if (it == NULL || it->tensor)
+			continue;
+		is = acc_fold_record(o->f, it->at, &r, e);
+		other = is < 0 ? NULL : acc_get(r, "", "value");
+		is = other == NULL ? is : !acc_val_eq(value, other);
+	}
+	acc_rec_release(&first);
+	return is;
+}
+
+/* Is it, or one of its list, each rank's own, as how many tokens it has of each expert; or has one rank alone
+ * the call? 1, 0 or < 0. */
+static int
+is_ranks_own(struct emit *o, const struct fold_step *t, const struct fold_virtual *v,
+	const struct fold_call *k, uint32_t i, struct acc_err *e)
+{
+	const struct fold_item *it = &o->f->device.item[k->first];
+	int is = acc_fold_lone(o->f, v);
+	for (uint32_t x = 0; x < k->n && is == 0; x++)
+		if (x == i || (it[i].listed && it[x].listed && !it[x].tensor))
+			is = is_another(o, t, v, &it[x], e);
+	return is;
+}
+
+/* A size that is split: of what only moves elements, a number that a whole number of ranks makes the reference's; or
+ * one that is each rank's own. */
+static int
+put_size(struct emit *o, const struct fold_step *t, const struct fold_virtual *v,
+	const struct fold_call *k, uint32_t i, struct acc_err *e)
 {
 	struct acc_fold *f = o->f;
 	const struct fold_item *own = &f->device.item[k->first + i], *it;
@@ -353,15 +389,18 @@ put_size(struct emit *o, const struct fold_virtual *v, const struct fold_call *k
 	const struct acc_val *value = acc_get(&o->rec, "", "value");
 	if (v->mate == FOLD_NONE || !k->moves || value == NULL)
 		return 0;
+	int rc = is_ranks_own(o, t, v, k, i, e);
+	if (rc > 0)
+		rc = acc_put(&o->rec, "", "fold", acc_ctext("Own()"));
 	it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], own->pos, i);
-	if (it == NULL || it->tensor)
-		return 0;
+	if (rc < 0 || it == NULL || it->tensor)
+		return rc;
 	if (value->type == ACC_V_INTS)
 		return put_sizes(o, it, e);
 	if (!acc_as_int(value, &a) || a <= 0)
 		return 0;
 	struct acc_rec *r;
-	int rc = acc_fold_record(f, it->at, &r, e);
+	rc = acc_fold_record(f, it->at, &r, e);
 	if (rc < 0 || !acc_as_int(acc_get(r, "", "value"), &b) || b == a || !is_share(f, a, b))
 		return rc;
 	rc = acc_put(&o->rec, "", "value", acc_int(b));
@@ -431,7 +470,7 @@ put_arg(struct emit *o, const struct fold_step *t, const struct fold_virtual *v,
 	rc = rc < 0 || !ranked ? rc : put_peer(o, t, k, e);
 	if (rc == 0 && put_count(o, t, k) < 0)
 		return acc_nomem(e);
-	return rc < 0 ? rc : put_size(o, v, k, i, e);
+	return rc < 0 ? rc : put_size(o, t, v, k, i, e);
 }
 
 static int
