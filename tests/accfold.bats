@@ -92,6 +92,25 @@ scaled() {
 	[ "$found" = "Functional.linear.3.forward out 0 null" ]
 }
 
+@test "tensors: what one line lays out in several orders, and tokens that are sorted by their experts" {
+	python3 "$DATA/fold_sorted.py" sorted
+	found 0 sorted/dev sorted/one
+	# Each of 60 tensors is compared by its elements, whatever order it stands in.
+	[[ $text == "24 op calls compared: none adds more error than its dtype and kind explain (24 identical)" ]]
+	# How many tokens a rank has of each expert is its own.
+	jq -es 'map(select(.kind == "arg" and .op == "Tensor.split" and .fold == "Own()")) | length == 6' \
+		<(accfold -b sorted/one sorted/dev | accfmt --json)
+	# What is made of rows in an order of their own, and is wrong, is in their order.
+	python3 "$DATA/fold_sorted.py" sorted-scale scale
+	found 1 sorted-scale/dev sorted-scale/one
+	[ "$found" = "Functional.linear.2.forward out 0 1" ]
+	[[ $text == *"Functional.linear.3.forward: output 0 is off by up to"*"rank 1 recorded it as Functional.linear.2.forward"* ]]
+	python3 "$DATA/fold_sorted.py" sorted-expert expert
+	found 1 sorted-expert/dev sorted-expert/one
+	[ "$found" = "Functional.linear.3.forward out 0 1" ]
+	[[ $text == *"Functional.linear.5.forward: output 0 is off by up to"* ]]
+}
+
 @test "tensors: samples that a stage takes in another order" {
 	python3 "$DATA/fold_tensors.py" stages stages
 	found 0 stages/dev stages/one

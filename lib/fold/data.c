@@ -165,15 +165,16 @@ plan_both(const struct acc_fold *f, const struct fold_step *t, const struct fold
 	*p = (struct fold_plan){.step = (uint32_t)(t - f->step),
 		.virtual = (uint32_t)((d->by != NULL ? d->by : v) - t->v),
 		.item = d->by != NULL ? d->out : i,
-		.cls = d->by != NULL ? FOLD_NONE : acc_fold_class(f, k, d->own),
+		.order = FOLD_NONE,
 		.rank = d->by != NULL ? 0 : d->rank,
 		.scale = l->scale};
-	if (d->it == NULL || (d->by == NULL && p->cls == FOLD_NONE) ||
+	const uint32_t cls = d->by != NULL ? FOLD_NONE : acc_fold_class(f, k, d->own);
+	if (d->it == NULL || (d->by == NULL && cls == FOLD_NONE) ||
 		!acc_fold_axis(&f->mesh, l, p) || (d->by != NULL && !acc_fold_replicated(l)) ||
 		!acc_fold_both_plan(f, d->it, &theirs))
 		return false;
 	p->whose = acc_fold_whose(f, p, d->it);
-	return acc_fold_choose_order(f, p);
+	return acc_fold_choose_order(f, p, cls, d->it);
 }
 
 bool
@@ -188,7 +189,7 @@ acc_fold_plan(const struct acc_fold *f, const struct fold_step *t, const struct 
 	*p = (struct fold_plan){.step = (uint32_t)(t - f->step),
 		.virtual = (uint32_t)(of - t->v),
 		.item = d->by != NULL ? d->out : i,
-		.cls = FOLD_NONE,
+		.order = FOLD_NONE,
 		.rank = d->by != NULL ? 0 : d->rank,
 		.scale = l->scale};
 	/* What has no partner here may get one; what all ranks have needs none to be known. */
@@ -199,9 +200,9 @@ acc_fold_plan(const struct acc_fold *f, const struct fold_step *t, const struct 
 	if (p->place.kind == ACC_SHARD && d->by != NULL &&
 		f->device.item[f->device.call[t->call[of->rank]].first + d->out].stat.ndim != 1)
 		return false;
-	if (p->place.kind != ACC_PARTIAL && d->by == NULL && d->it != NULL)
-		p->cls = acc_fold_class(f, k, d->own);
-	return acc_fold_choose_order(f, p);
+	const bool ordered = p->place.kind != ACC_PARTIAL && d->by == NULL && d->it != NULL;
+	return acc_fold_choose_order(f, p, ordered ? acc_fold_class(f, k, d->own) : FOLD_NONE,
+		d->it);
 }
 
 /* A sum of what was rounded to 16 bits is not the one that was summed before it was rounded. */
@@ -369,7 +370,7 @@ guilty_of_both(struct acc_fold *f, const struct fold_step *t, const struct fold_
 	struct fold_plan p = {.step = (uint32_t)(t - f->step),
 		.virtual = (uint32_t)(v - t->v),
 		.item = (uint32_t)(own - &f->device.item[k->first]),
-		.cls = FOLD_NONE,
+		.order = FOLD_NONE,
 		.scale = l->scale};
 	return f->roots != NULL && acc_fold_axis(&f->mesh, l, &p) ? acc_fold_off(f, &p, want) : -1;
 }

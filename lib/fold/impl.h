@@ -160,13 +160,20 @@ struct fold_class {
 	bool in_turn;                 /* of that: somewhere the parts stand one behind the other */
 	uint32_t summed, unsummed;    /* of that: outputs that a communication takes, or none */
 	uint32_t talk;                /* the last of these, of the first rank */
-	/* In what order the parts stand in the whole, where an axis is split: found once, of a tensor
-	 * that is the reference's, and true for all of the same length. */
+};
+
+/* In what order the parts stand in the whole, where an axis is split: found once, of a tensor that is the reference's.
+ * Of a line of code, argument and axis: true for all of the same length; of one shape of it, as where a line lays
+ * out all weights; of one tensor, such as tokens sorted by their experts. */
+struct fold_order {
 	struct fold_piece *piece;
 	uint32_t npiece;
 	bool theirs; /* they are of the parts of a reference that is several ranks: it has more of them */
 	uint8_t right, wrong; /* tensors that are in this order, and that are not */
-	bool first;           /* the first that was tried has one part behind the other */
+	bool plain;           /* one part behind the other */
+	bool few;             /* slices, so that it may be so by chance */
+	bool sure;            /* the first that was tried is plain, and not by chance */
+	bool as_line;         /* of one shape: it is that of the line */
 };
 
 /* Whose parts may stand in another order than one behind the other: of two sides of several ranks those along the
@@ -177,7 +184,7 @@ enum fold_whose { FOLD_MINE, FOLD_THEIRS, FOLD_NOBODY };
 /* A tensor whose elements follow its record. */
 struct fold_plan {
 	uint32_t step, virtual, item; /* the parts: of this call */
-	uint32_t cls;                 /* whose pieces; FOLD_NONE: one part, or a sum */
+	uint32_t order; /* its pieces; FOLD_NONE: one part, or a sum, or one behind the other */
 	struct acc_place place;
 	uint32_t rank; /* the only part, or the first of n, each so many ranks further */
 	uint32_t n, stride;
@@ -188,6 +195,7 @@ struct fold_plan {
 		uint8_t axis;
 	} row;
 	enum fold_whose whose;
+	bool rows; /* of one part: those of its first axis stand in another order */
 	double scale;
 	int64_t seq;
 };
@@ -233,6 +241,10 @@ struct acc_fold {
 	uint32_t ncls;
 	size_t cls_cap;
 	struct acc_ids by_class;
+	struct fold_order *order;
+	uint32_t norder;
+	size_t order_cap;
+	struct acc_ids by_order;
 	struct acc_fold_stat *part; /* room for the parts of a tensor, twice */
 	struct acc_roots *roots;    /* of both sides' files; NULL: statistics alone */
 	struct fold_sight
@@ -450,8 +462,10 @@ bool acc_fold_their_pieces(struct acc_fold *f, const struct fold_plan *p,
 	const struct fold_whole *ref, struct fold_pieces *out);
 enum fold_whose acc_fold_whose(const struct acc_fold *f, const struct fold_plan *p,
 	const struct fold_item *want);
-/* The class whose pieces p is made of; false: in what order its parts stand is not known. */
-bool acc_fold_choose_order(const struct acc_fold *f, struct fold_plan *p);
+/* p->order, of a tensor of this class that is the reference's `want`, or should be; false: in what order its parts stand
+ * is not known. */
+bool acc_fold_choose_order(const struct acc_fold *f, struct fold_plan *p, uint32_t cls,
+	const struct fold_item *want);
 /* Why elements cannot be read is said once. */
 void acc_fold_note(struct acc_fold *f, const struct acc_err *e);
 /* The record of this part of a virtual call; NULL. */

@@ -56,8 +56,10 @@ acc_fold_close(struct acc_fold *f)
 	acc_ids_release(&f->turned);
 	free(f->all);
 	free(f->laid);
-	for (uint32_t i = 0; i < f->ncls; i++)
-		free(f->cls[i].piece);
+	acc_ids_release(&f->by_order);
+	for (uint32_t i = 0; i < f->norder; i++)
+		free(f->order[i].piece);
+	free(f->order);
 	free(f->cls);
 	free(f->sight);
 	free(f->plan);

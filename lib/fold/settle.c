@@ -307,7 +307,7 @@ recorded(const struct acc_fold *f, const struct fold_item *it, struct fold_plan 
 	*p = (struct fold_plan){.step = ref->segment,
 		.virtual = ref->of,
 		.item = (uint32_t)(it - &f->reference.item[ref->first]),
-		.cls = FOLD_NONE};
+		.order = FOLD_NONE};
 	return &g->device.item[g->device.call[t->call[t->v[ref->of].rank]].first + p->item];
 }
 

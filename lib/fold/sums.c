@@ -40,7 +40,7 @@ adds_up(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual
 		const struct fold_plan p = {.step = (uint32_t)(t - f->step),
 			.virtual = (uint32_t)(v - t->v),
 			.item = i,
-			.cls = FOLD_NONE,
+			.order = FOLD_NONE,
 			.place = {ACC_PARTIAL, 0},
 			.n = f->mesh.zip,
 			.stride = 1,

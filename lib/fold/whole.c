@@ -364,21 +364,69 @@ usual_of(const struct mark *m, uint64_t n)
 	return all;
 }
 
+/* A slice of a part, by its sum. */
+struct slice {
+	double sum;
+	uint64_t at;
+	uint32_t part;
+};
+
+static int
+by_sum(const void *pa, const void *pb)
+{
+	const struct slice *a = pa, *b = pb;
+	if (a->sum != b->sum)
+		return a->sum < b->sum ? -1 : 1;
+	if (a->part != b->part)
+		return a->part < b->part ? -1 : 1;
+	return (a->at > b->at) - (a->at < b->at);
+}
+
+/* Those of all parts, in order; NULL. */
+static struct slice *
+sorted(const struct fold_whole *w, struct mark *const *part, uint64_t *n, struct acc_err *e)
+{
+	struct slice *s = malloc(((size_t)w->axis + 1) * sizeof *s);
+	*n = 0;
+	if (s == NULL) {
+		acc_nomem(e);
+		return NULL;
+	}
+	for (uint32_t r = 0; r < w->n; r++)
+		for (uint64_t j = 0; j < (uint64_t)w->len[r] && *n < w->axis; j++) {
+			const double sum = part[r][j].sum * w->scale;
+			if (isfinite(sum))
+				s[(*n)++] = (struct slice){sum, j, r};
+		}
+	qsort(s, (size_t)*n, sizeof *s, by_sum);
+	return s;
+}
+
+/* Of slices that are as near, the first that is left. */
 static struct fold_piece
-nearest(const struct fold_whole *w, struct mark *const *part, const struct mark *to,
-	const struct mark *usual, double tol)
+nearest(const struct fold_whole *w, struct mark *const *part, const struct slice *s, uint64_t n,
+	const struct mark *to, const struct mark *usual, double tol)
 {
 	struct fold_piece found = {.n = 0};
+	const double by = tol * (to->size + usual->size);
 	double least = 1;
-	for (uint32_t r = 0; r < w->n; r++)
-		for (uint64_t j = 0; j < (uint64_t)w->len[r]; j++) {
-			double d = distance(&part[r][j], to, w->scale, usual, tol);
-			/* Of slices that are equal, the first that is left. */
-			if (d < least && !part[r][j].used) {
-				least = d;
-				found = (struct fold_piece){r, j, 1};
-			}
-		}
+	uint64_t lo = 0, hi = n;
+	while (lo < hi) {
+		const uint64_t mid = lo + (hi - lo) / 2;
+		if (s[mid].sum < to->sum - by)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (uint64_t i = lo; i < n && s[i].sum <= to->sum + by; i++) {
+		const double d = distance(&part[s[i].part][s[i].at], to, w->scale, usual, tol);
+		const bool before = s[i].part < found.part ||
+				    (s[i].part == found.part && s[i].at < found.start);
+		if (part[s[i].part][s[i].at].used || d > least || (d == least && !before))
+			continue;
+		least = d;
+		found = (struct fold_piece){s[i].part, s[i].at, 1};
+	}
 	return found;
 }
 
@@ -387,12 +435,14 @@ static int
 runs(const struct fold_whole *w, struct mark *const *part, const struct mark *whole, double tol,
 	struct fold_piece **out, uint32_t *nout, struct acc_err *e)
 {
-	enum { MOST = 1 << 12 };
 	const struct mark usual = usual_of(whole, w->axis);
+	uint64_t nslice;
+	struct slice *s = sorted(w, part, &nslice, e);
 	size_t cap = 0;
 	uint32_t n = 0;
+	int rc = s == NULL ? ACC_ENOMEM : 1;
 	*out = NULL;
-	for (uint64_t i = 0; i < w->axis; i++) {
+	for (uint64_t i = 0; i < w->axis && rc > 0; i++) {
 		struct fold_piece *last = n > 0 ? &(*out)[n - 1] : NULL;
 		uint64_t next = last != NULL ? last->start + last->n : 0;
 		if (last != NULL && next < (uint64_t)w->len[last->part] &&
@@ -402,18 +452,18 @@ runs(const struct fold_whole *w, struct mark *const *part, const struct mark *wh
 			last->n++;
 			continue;
 		}
-		struct fold_piece found = nearest(w, part, &whole[i], &usual, tol);
-		if (found.n == 0 || n == MOST)
-			return 0;
-		last = acc_grow(*out, &cap, (size_t)n + 1, sizeof *last, e);
-		if (last == NULL)
-			return ACC_ENOMEM;
+		struct fold_piece found = nearest(w, part, s, nslice, &whole[i], &usual, tol);
+		last = found.n == 0 ? NULL : acc_grow(*out, &cap, (size_t)n + 1, sizeof *last, e);
+		rc = found.n == 0 ? 0 : last == NULL ? ACC_ENOMEM : 1;
+		if (rc <= 0)
+			break;
 		*out = last;
 		last[n++] = found;
 		part[found.part][found.start].used = true;
 	}
-	*nout = n;
-	return 1;
+	free(s);
+	*nout = rc > 0 ? n : 0;
+	return rc;
 }
 
 /* Do the parts stand alike in all rows? */

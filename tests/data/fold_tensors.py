@@ -178,4 +178,5 @@ def main():
         d.write()
 
 
-main()
+if __name__ == "__main__":
+    main()
