@@ -12,7 +12,9 @@ then ep, then dp, then pp. It may end in words behind dashes: m4 (the batch in f
 another, their gradients added up), v2 (each stage of pp is two that lie apart), bias (of a linear
 itself, where the weight is not split by columns; else added to the sum), step (the weights are
 updated, as by zeroN), vocab and pad (tp: the vocabulary is split, or split and filled up), moe (all
-experts on each rank).
+experts on each rank), sbh (experts take the first token of all samples first), zig (of cp: each rank has one part of the tokens from the front and one from the
+end), gqa and glu (two queries for each key and value, and units with gates, packed in one weight, of which
+each rank of tp has its queries, keys and values, and its gates and units).
 
 And in a fault: lost (an all_reduce that does not happen), noavg (gradients summed, not averaged),
 noreduce (not even summed), scale (one product of rank N-1 is 3 % off), token (of ep, or moe: one is
@@ -46,7 +48,7 @@ LAYERS, DIM, HEADS, VOCAB, BATCH, SEQ, EXPERTS = 4, 16, 4, 32, 8, 8, 4
 SEED = 0
 recorder.MODEL = os.path.abspath(__file__)
 recorder.OPS["Tensor"] = (torch.Tensor, "__add__ __mul__ __truediv__ view transpose reshape "
-                          "masked_fill chunk div_ contiguous")
+                          "masked_fill chunk div_ contiguous split repeat_interleave")
 recorder.OPS["Torch"] = (torch, "matmul cat empty max argsort index_select neg")
 recorder.OPS["Distributed"] = (
     dist, "all_reduce all_gather_into_tensor reduce_scatter_tensor all_to_all_single send recv")
@@ -127,7 +129,7 @@ def post(x, to):
     POSTED.append((x, dist.isend(x, to)))
 
 
-GARBAGE = False
+GARBAGE, GLU = False, False
 POSTED = []
 GLOO_REDUCE = dist.all_reduce
 dist.all_reduce, dist.send = reduce, post
@@ -260,20 +262,28 @@ class Reduce(torch.autograd.Function):   # Megatron's g
         return g, None, None
 
 
+def in_turn(parts, zig):
+    """Of 2 n parts: the n that the ranks have, one from the front and one from the end each."""
+    return [torch.cat(p, 2) for p in zip(parts, parts[::-1])][:len(parts) // 2] if zig else list(parts)
+
+
 class Gather(torch.autograd.Function):   # along the sequence (context parallel)
     @staticmethod
-    def forward(ctx, x):
-        n = size()
+    def forward(ctx, x, zig):
+        n, ctx.zig = size(), zig
         out = buffer((n,) + x.shape)
         dist.all_gather_into_tensor(out, x.contiguous())
+        if zig:
+            front, end = zip(*[p.chunk(2, 2) for p in out])
+            return torch.cat(front + end[::-1], dim=2)
         return torch.cat(list(out), dim=2)
 
     @staticmethod
     def backward(ctx, g):
-        parts = torch.stack(g.chunk(size(), dim=2))
+        parts = torch.stack(in_turn(g.chunk(size() * (1 + ctx.zig), dim=2), ctx.zig))
         out = buffer(parts.shape[1:])
         dist.reduce_scatter_tensor(out, parts)
-        return out
+        return out, None
 
 
 class Unshard(torch.autograd.Function):   # FSDP: a flat shard becomes a weight
@@ -310,10 +320,24 @@ def weights():
     return w
 
 
+def pack(w, gqa, glu):
+    """Queries, keys and values, of which two queries share one, and gates and units in one weight each."""
+    for k, v in w.items():
+        if gqa and k.startswith("qkv"):
+            w[k] = torch.cat([v[0], v[1, :DIM // 2], v[2, :DIM // 2]])
+        if glu and k.startswith("fc2"):
+            w[k] = v[:, :2 * DIM].contiguous()
+
+
 def shard(name, w, kind, n, r, fault=None):
     if kind in ("tp", "sp", "mc", "smc"):
         if name == "o1" and fault == "order":
             r = (r + 1) % n
+        if name.startswith("qkv") and w.dim() == 2:   # ranks may share keys and values
+            kv = min(n, HEADS // 2)
+            return torch.cat([p.chunk(m)[r * m // n] for p, m in zip(w.split((DIM, DIM // 2, DIM // 2)), (n, kv, kv))])
+        if name.startswith(("fc1", "b1")) and GLU:
+            return torch.cat([p.chunk(n)[r] for p in w.chunk(2)])
         if name.startswith("qkv"):
             return w.chunk(n, 1)[r]
         if name.startswith(("fc1", "b1")):
@@ -341,10 +365,13 @@ class Model:
         self.pn, self.pr = lay.get("pp", (1, 0))
         self.parts, self.chunks = lay.get("m", (1, 0))[0], lay.get("v", (1, 0))[0]
         self.bias, self.update = "bias" in lay, "step" in lay or kind == "zero"
+        self.zig, self.gqa, self.glu = "zig" in lay, "gqa" in lay, "glu" in lay
+        self.sbh = "sbh" in lay
         self.vocab, self.pad = "vocab" in lay or "pad" in lay, 8 if "pad" in lay else 0
         self.rank, self.last = rank, rank == dist.get_world_size() - 1
         self.fault = fault
         whole = weights()
+        pack(whole, self.gqa, self.glu)
         if self.pad:
             for k in ("embed", "head"):
                 whole[k] = torch.cat([whole[k], torch.zeros(self.pad, DIM)])
@@ -368,6 +395,9 @@ class Model:
         if self.fault == "stale" and self.last and self.pn == 1:
             stale = "fc11" if "fc11" in whole else "fc10"   # where there are experts
             whole[stale] = whole[stale].mul(1.05)
+        self.share = None   # of ranks that have the same keys and values
+        if self.gqa and self.tensor and n > HEADS // 2:
+            self.share = [dist.new_group([i, i + 1]) for i in range(0, n, 2)][r // 2]
         if self.fault == "group":
             self.group = [dist.new_group([i, i + 1]) for i in range(0, n, 2)][r // 2]
         self.w = {}
@@ -423,7 +453,8 @@ class Model:
 
     def experts(self, i, a):
         """The best of the experts for each token, weighted by its share."""
-        flat = a.reshape(-1, DIM)
+        turned = a.transpose(0, 1) if self.sbh else a
+        flat = turned.reshape(-1, DIM)
         share = F.softmax(F.linear(flat, self.get(f"r{i}")), -1)
         best, which = torch.max(share, -1)
         which = which.detach().clone()
@@ -455,7 +486,8 @@ class Model:
             parts = sorted_tokens.split(sizes.tolist())
             y = torch.cat([self.expert(i, e, p) for e, p in enumerate(parts)])
         back = torch.index_select(y, 0, torch.argsort(order))
-        return (back * best[:, None]).view(a.shape)
+        y = (back * best[:, None]).view(turned.shape)
+        return y.transpose(0, 1) if self.sbh else y
 
     def expert(self, i, e, x):
         return F.linear(F.gelu(F.linear(x, self.get(f"e1{e}x{i}"))), self.get(f"e2{e}x{i}"))
@@ -466,16 +498,23 @@ class Model:
         a = F.layer_norm(x, (DIM,), self.get(f"n1{i}"))
         wide = self.into(a, self.get(f"qkv{i}").reshape(-1, DIM))
         wide = wide.transpose(0, 1) if first else wide
-        q, k, v = [t.reshape(t.shape[0], t.shape[1], heads, DIM // HEADS).transpose(1, 2)
-                   for t in wide.chunk(3, -1)]
+        hd = DIM // HEADS
+        kv = max(heads // 2, 1) * hd
+        parts = wide.split((heads * hd, kv, kv), -1) if self.gqa else wide.chunk(3, -1)
+        q, k, v = [t.reshape(t.shape[0], t.shape[1], -1, hd).transpose(1, 2) for t in parts]
+        if self.gqa and heads > 1:
+            k, v = k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)
         if self.kind == "cp":
-            k, v = Gather.apply(k), Gather.apply(v)
+            k, v = Gather.apply(k, self.zig), Gather.apply(v, self.zig)
             if self.fault == "order" and i == 1:
                 k = torch.cat(k.chunk(2, dim=2)[::-1], dim=2)
         s = torch.matmul(q, k.transpose(2, 3)) / 2.0
         wrong = self.fault == "mask" and i == self.odd and self.last
         own = self.kind == "cp" and not wrong
         at = torch.arange(q.shape[2]) + (self.r * q.shape[2] if own else 0)
+        if self.zig:
+            places = torch.arange(k.shape[2]).view(1, 1, -1).chunk(2 * self.n, 2)
+            at = in_turn(places, True)[self.r if own else 0].view(-1)
         at = at - 1 if wrong and self.kind != "cp" else at
         s = s.masked_fill(at[:, None] < torch.arange(k.shape[2])[None], -10000.0)
         p = F.softmax(s, -1)
@@ -488,7 +527,12 @@ class Model:
         a = F.layer_norm(x, (DIM,), self.get(f"n2{i}"))
         if self.routed and i % 2:
             return x + self.experts(i, a)
-        h = F.gelu(self.into(a, self.get(f"fc1{i}"), self.get(f"b1{i}")))
+        h = self.into(a, self.get(f"fc1{i}"), self.get(f"b1{i}"))
+        if self.glu:
+            gate, h = h.chunk(2, -1)
+            h = F.silu(gate) * h
+        else:
+            h = F.gelu(h)
         return x + self.out_of(h, self.get(f"fc2{i}"), self.get(f"b2{i}"), False)
 
     def embed(self, tokens):
@@ -574,7 +618,8 @@ def step(net, tokens, labels):
     if net.data in ("dp", "fsdp", "ep", "zero"):
         tokens, labels = tokens.chunk(net.dn)[net.dr], labels.chunk(net.dn)[net.dr]
     if net.data == "cp":
-        tokens, labels = tokens.chunk(net.n, 1)[net.r], labels.chunk(net.n, 1)[net.r]
+        tokens, labels = [in_turn(x[None].chunk(net.n * (1 + net.zig), 2), net.zig)[net.r][0]
+                          for x in (tokens, labels)]
     batches = [(tokens, labels)]
     if net.parts > 1:
         batches = list(zip(tokens.chunk(net.parts), labels.chunk(net.parts)))
@@ -601,6 +646,8 @@ def step(net, tokens, labels):
 def reduce_gradients(net):
     for name, w in net.w.items():
         own = net.kind == "ep" and name[0] == "e" and name != "embed"   # nobody else has it
+        if net.share is not None and name.startswith("qkv"):
+            dist.all_reduce(w.grad[DIM // net.n:], group=net.share)
         # What saw a part of the tokens alone.
         if net.kind in ("sp", "smc") and name.startswith(("n1", "n2", "ob", "b2", "embed")):
             dist.all_reduce(w.grad)
@@ -650,7 +697,7 @@ def read(layout):
         k = re.fullmatch(r"([mv])(\d+)", m)
         if k:
             extra[k[1]] = (int(k[2]), 0)
-        elif m in ("bias", "step", "vocab", "pad", "moe"):
+        elif m in ("bias", "step", "vocab", "pad", "moe", "zig", "gqa", "glu", "sbh"):
             extra[m] = (1, 0)
         elif m not in ("noise", "tf32"):
             fault = m
@@ -665,12 +712,12 @@ def world(layout):
 
 
 def rank_main(r, layout, task, out, store):
-    global GARBAGE, GROUP, EXPERT
+    global GARBAGE, GLU, GROUP, EXPERT
     torch.set_num_threads(1)
     lay, extra, fault, marks = read(layout)
     n = world(layout)
     dist.init_process_group("gloo", f"file://{store}", rank=r, world_size=n)
-    GARBAGE = "noise" in marks or "tf32" in marks
+    GARBAGE, GLU = "noise" in marks or "tf32" in marks, "glu" in marks
     among, shared, below = None, None, 1
     split = {"ep", "dp"} <= {k for k, _ in lay}   # the batch, over all ranks
     for kind, k in lay:

@@ -48,6 +48,11 @@ TABLE = [
     ("tp2pp2-m2", "one", "scale lost stale noavg"),
     ("tp2-vocab", "one", "scale lost stale"),
     ("tp2-pad", "one", "scale lost stale"),
+    ("tp2-gqa-glu", "one-gqa-glu", "scale lost stale order mask"),
+    ("sp4-gqa-glu", "one-gqa-glu", "scale lost stale order mask"),
+    ("cp2-zig", "one", "scale noreduce noavg stale order mask"),
+    ("ep2-sbh", "moe-sbh", "scale noreduce noavg stale order mask token"),
+    ("ep4-sbh", "moe-sbh", "scale noreduce noavg stale order mask token"),
 ]
 # The same with a bench of several ranks, of which each is some of the device's, or the other way round.
 MANY = [
@@ -69,6 +74,10 @@ MANY = [
     ("fsdp4", "fsdp2", "scale noavg stale order mask"),
     ("fsdp4", "dp2", "scale noavg stale order mask"),
     ("zero4", "zero2", "scale lost noavg stale order mask"),
+    ("tp4-gqa-glu", "tp2-gqa-glu", "scale lost stale order mask"),
+    ("cp4-zig", "cp2-zig", "scale noreduce noavg stale order mask"),
+    ("cp2-zig", "cp2", "scale noreduce noavg stale order mask"),
+    ("ep4-sbh", "ep2-sbh", "scale noreduce noavg stale order mask token"),
 ]
 # The same where no rank is some of the other side's: both become one.
 MIXED = [
@@ -107,6 +116,11 @@ MIXED = [
     ("ep4", "ep2dp2", "scale noavg stale order token"),
     ("ep2dp2", "dp2-moe", "scale stale order token"),
     ("dp2-moe", "ep2dp2", "scale stale mask token"),
+    ("cp2-zig", "tp2", "scale stale order mask"),
+    ("cp2-zig", "dp2", "scale stale order mask"),
+    ("tp2-gqa-glu", "dp2-gqa-glu", "scale lost stale order mask"),
+    ("ep2-sbh", "dp2-moe-sbh", "scale noavg stale order mask token"),
+    ("ep4-sbh", "ep2dp2-sbh", "scale noavg stale order token"),
 ]
 EXPERTS = [f"{x}:{y}" for x, y, _ in MIXED if "moe" in x + y or "ep" in x + y]
 NOISE = ["", "-noise", "-tf32"]
