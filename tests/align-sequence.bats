@@ -61,6 +61,7 @@ right() { # case, options of accalign...
 	for name in routed routed-cast rerouted rerouted-cast; do
 		right "$name"
 	done
+	right elsewhere
 	right levels
 }
 

@@ -17,9 +17,10 @@ struct call {
 	bool nobodys;              /* no framework has an operator of this name */
 	bool product;              /* its operator only sums up products */
 	uint64_t name, family, scope;
-	uint64_t alias;        /* another name, as learned; 0: none */
-	uint64_t leaf;         /* content of what goes in and no call before made; 0: unknown */
-	float like[ACC_NLIKE]; /* of the first tensor that comes out */
+	uint64_t alias;          /* another name, as learned; 0: none */
+	uint64_t leaf;           /* content of what goes in and no call before made; 0: unknown */
+	uint64_t print[SEQ_INS]; /* of the first inputs of several elements; 0: unknown */
+	float like[ACC_NLIKE];   /* of the first tensor that comes out */
 	uint8_t liked;
 	uint32_t site;
 	uint32_t from[SEQ_INS]; /* which results its first inputs are (seq_out), or ACC_NOMATE */

@@ -36,6 +36,8 @@ inputs(struct call *c, const struct acc_align_call *op, const struct acc_align_i
 			c->given = it->count;
 		c->in += mix(it->shape);
 		c->given_dims += mix(it->dims);
+		if (n < SEQ_INS && it->count > 1)
+			c->print[n] = it->print;
 		if (who == ACC_NOMATE)
 			c->leaf += mix(it->print);
 		else if (n < SEQ_INS)
@@ -359,6 +361,17 @@ acc_seq_kin(const struct call *x, const struct call *y)
 	return x->family == y->family || (x->alias == y->name && y->alias == x->name);
 }
 
+/* Does the same weight go in, behind something else? Then a shape that is another hangs on a number, as that of the
+ * tokens of an expert on how many these are. */
+static bool
+has_same_weight(const struct call *x, const struct call *y)
+{
+	bool same = false;
+	for (int i = 1; i < SEQ_INS; i++)
+		same |= x->print[i] != 0 && x->print[i] == y->print[i];
+	return same;
+}
+
 int
 acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 {
@@ -367,7 +380,9 @@ acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 	const struct call *x = &s->a[i], *y = &s->b[k];
 	const bool shaped = !x->unshaped && !y->unshaped;
 	int v = shaped ? 20 : 0;
-	if (x->out != y->out && shaped) {
+	const bool counts = shaped && (x->out != y->out || x->in != y->in) &&
+			    x->family == y->family && !x->moves && has_same_weight(x, y);
+	if (x->out != y->out && shaped && !counts) {
 		if (x->family != y->family || (x->dims != y->dims && !s->loose))
 			return SEQ_NEVER;
 		/* In another program, what only hands on more or fewer elements hands on another thing. */
@@ -375,7 +390,7 @@ acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 			return SEQ_NEVER;
 		v = x->dims == y->dims ? 0 : -10;
 	}
-	v += x->in == y->in ? 10 : x->given_dims == y->given_dims || !shaped ? 0 : -10;
+	v += x->in == y->in || counts ? 10 : x->given_dims == y->given_dims || !shaped ? 0 : -10;
 	/* What somebody called by hand has no other name than the other side's, if it has its values. */
 	const int value = acc_seq_value(x, y);
 	const bool named = x->nobodys && y->nobodys && value >= 15;

@@ -371,6 +371,20 @@ for name, rows in (("routed", ((3, 4, 1), (2, 4, 2))), ("rerouted", ((3, 2, 3), 
         case(name + dtype, routed(rows, weights), routed(rows, weights), scopes=False)
 
 
+# The same from another line on each side, with weights that are made inside the dump: they say whose tokens these are, of
+# which some went to another expert.
+def elsewhere(s):
+    line = "y = self.expert(tokens[e], e)" if s.device else "y = [self.expert(t, e) for e, t in enumerate(tokens)]"
+    for e in range(5):
+        s.call("mw%d" % e, "Tensor.__mul__", None, "w = self.w[e] * self.scale", ["u%d:6.6" % e], ["w%d:6.6" % e])
+    for e, k in enumerate((7, 25, 9, 27, 28) if s.device else (7, 25, 10, 26, 27)):
+        s.call("li%d" % e, "Functional.linear", None, line,
+               ["x%d%s:%d.6" % (e, k, k), "w%d:6.6" % e], ["y%d%s:%d.6" % (e, k, k)])
+
+
+case("elsewhere", elsewhere, elsewhere, scopes=False)
+
+
 # The same shapes in another order because the calls are: levels that the device takes backwards.
 def levels(s):
     for l in (range(3) if s.device else reversed(range(3))):
