@@ -82,18 +82,19 @@ acc_fold_replicated(const struct acc_fold_layout *l)
 	return l->n > 0;
 }
 
-/* What is split along some axes of the mesh stands there as often as the others are long: the copy
- * that is furthest from what it should be, by its first rank. */
+/* What is split along some axes of the mesh stands there as often as the others are long: the copy that is furthest
+ * from what it should be, or this one, by its first rank. */
 static uint32_t
 furthest_copy(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
-	uint32_t i, const struct acc_fold_layout *l, const struct acc_fold_stat *want,
-	struct acc_fold_stat *whole)
+	uint32_t i, uint32_t only, const struct acc_fold_layout *l,
+	const struct acc_fold_stat *want, struct acc_fold_stat *whole)
 {
 	double most = -1;
-	uint32_t which = 0;
+	uint32_t which = only == FOLD_NONE ? 0 : only;
 	for (uint32_t of = 0; of < f->mesh.zip; of++) {
 		struct acc_fold_stat w;
-		if (in_copy(&f->mesh, l, 0, of) != of || !acc_fold_gather(f, &f->mesh, t, v, i))
+		if (in_copy(&f->mesh, l, 0, of) != of || (only != FOLD_NONE && of != only) ||
+			!acc_fold_gather(f, &f->mesh, t, v, i))
 			continue;
 		for (uint32_t r = 0; r < f->mesh.zip; r++)
 			f->part[r] = f->part[in_copy(&f->mesh, l, r, of)];
@@ -103,6 +104,33 @@ furthest_copy(struct acc_fold *f, const struct fold_step *t, const struct fold_v
 		most = distance(&w, want);
 		which = of;
 		*whole = w;
+	}
+	acc_fold_gather(f, &f->mesh, t, v, i);
+	return which;
+}
+
+/* Which copy of what only moves elements was taken there; FOLD_NONE: it does not, or of another layout. */
+static uint32_t
+copy_taken(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
+	const struct acc_fold_layout *out)
+{
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	uint32_t which = FOLD_NONE;
+	for (uint32_t x = 0; x < k->n && k->moves && !k->talks && which == FOLD_NONE; x++) {
+		const struct fold_item *own = &f->device.item[k->first + x],
+				       *it = acc_fold_counterpart(f, t, v, x);
+		if (x == i || !own->tensor || own->output || own->exact || it == NULL ||
+			!acc_fold_gather(f, &f->mesh, t, v, x))
+			continue;
+		const double tol = own->tol > it->tol ? own->tol : it->tol;
+		const struct acc_fold_layout l = acc_fold_choose(f, k, own, &it->stat, tol);
+		bool same = l.n == out->n;
+		for (uint32_t d = 0; d < l.n && same; d++)
+			same = (l.at[d].kind == ACC_REPLICATE) ==
+			       (out->at[d].kind == ACC_REPLICATE);
+		struct acc_fold_stat whole;
+		if (same)
+			which = furthest_copy(f, t, v, x, FOLD_NONE, &l, &it->stat, &whole);
 	}
 	acc_fold_gather(f, &f->mesh, t, v, i);
 	return which;
@@ -212,6 +240,8 @@ acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtu
 		for (int n = 0; n < ACC_FOLD_NSTAT; n++)
 			d->whole.v[n] *= d->layout.scale;
 	} else if (d->layout.n > 1 && d->want != NULL) {
-		d->rank = furthest_copy(f, t, v, i, &d->layout, d->want, &d->whole);
+		const uint32_t only = d->own->output ? copy_taken(f, t, v, i, &d->layout)
+						     : FOLD_NONE;
+		d->rank = furthest_copy(f, t, v, i, only, &d->layout, d->want, &d->whole);
 	}
 }
