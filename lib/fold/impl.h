@@ -211,6 +211,7 @@ struct fold_sight {
 	bool counts;                              /* what is made of it is as far off as it is */
 	bool blank, summand; /* its layout is unknown; a reduction takes it here */
 };
+	bool nobody;         /* it is not the reference's that stands in its place */
 
 struct acc_fold {
 	struct acc_spool *spool;

@@ -45,9 +45,9 @@ look(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, uint
 	/* Sums over the ranks may get a partner from accalign that they have not here, if they can be compared. */
 	bool pairs = d.it != NULL ||
 		     (acc_fold_many(f) && k->late && (f->both == NULL || d.layout.n > 0));
+	s->counts = !d.own->exact && !d.own->fills && pairs && d.own->stat.count != 0;
 	/* One of a list need not be what stands in its place on the other side. */
-	const bool other = s->blank && acc_fold_is_member(f, k, d.own);
-	s->counts = !d.own->exact && !d.own->fills && pairs && !other && d.own->stat.count != 0;
+	s->nobody = s->blank && acc_fold_is_member(f, k, d.own);
 }
 
 /* Of two sides of several ranks what a reduction sums up on both before any gradient has no layout, and is not
@@ -110,7 +110,7 @@ pass(struct acc_fold *f, size_t n, struct acc_ids *hidden, bool *more, struct ac
 		blind |= !s->seen && !s->output && s->counts;
 		if (blind && !s->back && acc_ids_put(hidden, s->call, 1, true, e) < 0)
 			return ACC_ENOMEM;
-		for (int x = 0; x < 2 && !s->seen && s->counts; x++) {
+		for (int x = 0; x < 2 && !s->seen && s->counts && !s->nobody; x++) {
 			if (s->id[x] == 0 || acc_ids_get(hidden, s->id[x]) != ACC_NOID)
 				continue;
 			if (acc_ids_put(hidden, s->id[x], 1, false, e) < 0)
