@@ -31,6 +31,9 @@ struct acc_fold_layout {
 	struct acc_place at[ACC_MESH_DIMS];
 	bool swapped; /* the first two axes of the parts are the other way round in the whole */
 	double scale; /* of what the places give; 1 mostly, 1/n of means over n ranks */
+	/* Of what is split along one axis, filled up: so many of that are the whole; 0: all. zeros: the rest are. */
+	int64_t cut;
+	bool zeros;
 };
 enum { ACC_FOLD_MAX, ACC_FOLD_MIN, ACC_FOLD_MEAN, ACC_FOLD_NORM, ACC_FOLD_NSTAT };
 /* What is known of a tensor without its elements. */
@@ -46,6 +49,8 @@ struct acc_fold_stat {
  * out. Of a sum the maximum, minimum and norm are unknown, but where it has a single element. */
 bool acc_fold_join(const struct acc_fold_stat *part, uint32_t n, struct acc_place p, double tol,
 	struct acc_fold_stat *whole);
+/* Of parts that are filled up: *w, all of them, becomes the whole. False: it is no longer than that. */
+bool acc_fold_cut(const struct acc_fold_layout *l, struct acc_fold_stat *w);
 /* Is a * scale the same as b? 0: no; 1: as far as little shows it; 2: yes. */
 int acc_fold_same(const struct acc_fold_stat *a, double scale, const struct acc_fold_stat *b,
 	double tol);

@@ -55,6 +55,9 @@ acc_fold_axis(const struct fold_mesh *m, const struct acc_fold_layout *l, struct
 		(row->place.kind != ACC_SHARD ||
 			(part->place.kind == ACC_SHARD && part->place.axis == row->place.axis)))
 		return false;
+	if (l->cut > 0 && n != 1)
+		return false;
+	p->cut = l->cut;
 	p->place = part->place;
 	p->n = part->n;
 	p->stride = part->stride;
@@ -253,7 +256,7 @@ place_of(const struct acc_fold *f, const struct acc_fold_layout *l, uint32_t r,
 {
 	const struct acc_fold_stat *p = &f->part[0];
 	uint64_t step[ACC_FOLD_NDIM];
-	if (l->swapped)
+	if (l->swapped || l->cut > 0)
 		return false;
 	for (uint32_t d = 0; d < p->ndim; d++) {
 		at[d] = 0;

@@ -197,6 +197,7 @@ struct fold_plan {
 	enum fold_whose whose;
 	bool rows; /* of one part: those of its first axis stand in another order */
 	double scale;
+	int64_t cut; /* of the axis; 0: all */
 	int64_t seq;
 };
 
@@ -210,8 +211,8 @@ struct fold_sight {
 	bool readable, seen, output, back, first; /* first: of its call */
 	bool counts;                              /* what is made of it is as far off as it is */
 	bool blank, summand; /* its layout is unknown; a reduction takes it here */
-};
 	bool nobody;         /* it is not the reference's that stands in its place */
+};
 
 struct acc_fold {
 	struct acc_spool *spool;
@@ -412,8 +413,8 @@ bool acc_fold_by_reduced(struct acc_fold *f, const struct fold_mesh *m,
 struct fold_whole {
 	struct acc_pay **part;
 	uint32_t n;
-	int64_t *len; /* of the axis, in each part */
-	uint64_t outer, axis, inner, count;
+	int64_t *len;                       /* of the axis, in each part */
+	uint64_t outer, axis, inner, count; /* the axis may end within the last part */
 	enum acc_dtype in, out;
 	bool sums;
 	double scale;
@@ -426,6 +427,8 @@ struct fold_whole {
 	uint32_t nrow, at_row;
 	uint64_t turns, in_row;
 };
+/* Of parts that are filled up: so many of the axis are the whole. */
+void acc_whole_cut(struct fold_whole *w, int64_t cut);
 /* The n records at[] as parts; NULL where one has no elements that can be read from anywhere (e
  * tells whether that is a failure). part: the first one's shape. */
 struct fold_whole *acc_whole_open(struct acc_fold *f, const uint64_t *at, uint32_t n,

@@ -48,6 +48,8 @@ open_row(struct acc_fold *f, const struct fold_plan *p, uint32_t rank, uint64_t 
 					     p->scale, e)
 				   : NULL;
 	free(at);
+	if (w != NULL && p->cut > 0)
+		acc_whole_cut(w, p->cut);
 	return w;
 }
 
@@ -468,7 +470,8 @@ look_at(struct acc_fold *f, uint32_t step, uint32_t i, uint32_t x, struct tried 
 		(out->p.place.kind == ACC_PARTIAL && f->both == NULL) ||
 		!acc_fold_by_layout(f, &f->mesh, &l, tol, &whole))
 		return false;
-	*is = acc_fold_same(&whole, 1, &it->stat, tol) != 0;
+	/* What it is filled up with, statistics do not tell from it. */
+	*is = acc_fold_same(&whole, 1, &it->stat, tol) != 0 || (l.cut > 0 && !l.zeros);
 	out->p.whose = acc_fold_whose(f, &out->p, it);
 	return true;
 }

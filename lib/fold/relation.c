@@ -149,6 +149,27 @@ acc_fold_join(const struct acc_fold_stat *part, uint32_t n, struct acc_place p, 
 	}
 }
 
+bool
+acc_fold_cut(const struct acc_fold_layout *l, struct acc_fold_stat *w)
+{
+	uint32_t axis = ACC_FOLD_NDIM;
+	for (uint32_t d = 0; d < l->n; d++)
+		if (l->at[d].kind == ACC_SHARD && axis != ACC_FOLD_NDIM && axis != l->at[d].axis)
+			return false;
+		else if (l->at[d].kind == ACC_SHARD)
+			axis = l->at[d].axis;
+	if (axis >= w->ndim || w->shape[axis] <= l->cut)
+		return false;
+	const double all = w->count;
+	w->count *= (double)l->cut / (double)w->shape[axis];
+	w->shape[axis] = l->cut;
+	w->v[ACC_FOLD_MEAN] *= all / w->count;
+	/* What is not there may have been the largest, or the smallest. */
+	if (!l->zeros || w->v[ACC_FOLD_MAX] == 0 || w->v[ACC_FOLD_MIN] == 0)
+		w->known &= l->zeros ? MEAN | NORM : 0;
+	return true;
+}
+
 void
 acc_fold_layout_text(const struct acc_fold_layout *l, char buf[ACC_LAYOUT_TEXT])
 {
@@ -161,12 +182,16 @@ acc_fold_layout_text(const struct acc_fold_layout *l, char buf[ACC_LAYOUT_TEXT])
 	for (int i = 0; i < l->n && at < ACC_LAYOUT_TEXT; i++) {
 		const char *gap = i > 0 ? " " : "";
 		const struct acc_place *p = &l->at[i];
-		int n = p->kind == ACC_SHARD ? snprintf(buf + at, ACC_LAYOUT_TEXT - at,
-						       "%sShard(%u)", gap, p->axis)
-					     : snprintf(buf + at, ACC_LAYOUT_TEXT - at, "%s%s", gap,
-						       p->kind == ACC_REPLICATE ? "Replicate()"
-						       : p->kind == ACC_ALONE   ? "Alone()"
-										: "Partial(sum)");
+		const bool cut = p->kind == ACC_SHARD && l->cut > 0;
+		int n = cut ? snprintf(buf + at, ACC_LAYOUT_TEXT - at, "%sShard(%u)[:%lld]%s", gap,
+				      p->axis, (long long)l->cut, l->zeros ? "" : "?")
+			: p->kind == ACC_SHARD
+				? snprintf(buf + at, ACC_LAYOUT_TEXT - at, "%sShard(%u)", gap,
+					  p->axis)
+				: snprintf(buf + at, ACC_LAYOUT_TEXT - at, "%s%s", gap,
+					  p->kind == ACC_REPLICATE ? "Replicate()"
+					  : p->kind == ACC_ALONE   ? "Alone()"
+								   : "Partial(sum)");
 		at += n > 0 ? (size_t)n : 0;
 	}
 	if (l->n == 0 || l->scale == 1 || at >= ACC_LAYOUT_TEXT)
@@ -195,6 +220,18 @@ digits(struct acc_str *s, int64_t *v)
 		d.n++;
 	*s = (struct acc_str){s->p + d.n, s->n - d.n};
 	return d.n > 0 && acc_str_int(d, v);
+}
+
+/* Behind a split: how many of it are the whole. */
+static bool
+parse_cut(struct acc_str *s, struct acc_fold_layout *l)
+{
+	if (!take(s, "[:"))
+		return true;
+	if (!digits(s, &l->cut) || l->cut == 0 || !take(s, "]"))
+		return false;
+	l->zeros = !take(s, "?");
+	return true;
 }
 
 static bool
@@ -229,7 +266,7 @@ acc_fold_layout_parse(struct acc_str s, struct acc_fold_layout *l)
 		else if (take(&s, "Partial(sum)"))
 			p->kind = ACC_PARTIAL;
 		else if (take(&s, "Shard(") && digits(&s, &axis) && take(&s, ")") &&
-			 axis < ACC_FOLD_NDIM)
+			 axis < ACC_FOLD_NDIM && parse_cut(&s, l))
 			*p = (struct acc_place){ACC_SHARD, (uint8_t)axis};
 		else
 			return false;

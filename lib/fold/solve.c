@@ -63,7 +63,7 @@ by_layout(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_l
 	*whole = *from;
 	for (int i = 0; i < ACC_FOLD_NSTAT; i++)
 		whole->v[i] *= l->scale;
-	return true;
+	return l->cut == 0 || acc_fold_cut(l, whole);
 }
 
 bool
@@ -135,6 +135,10 @@ finish(struct search *s, const struct acc_fold_stat *whole)
 {
 	bool split = false;
 	double all = 1;
+	struct acc_fold_stat cut = *whole;
+	if (s->now.cut > 0 && !acc_fold_cut(&s->now, &cut))
+		return;
+	whole = &cut;
 	consider(s, whole, 1);
 	for (uint32_t d = 0; d < s->m->n; d++) {
 		split |= s->now.at[d].kind != ACC_REPLICATE;
@@ -208,6 +212,31 @@ acc_fold_straighten(struct acc_fold *f, const struct fold_mesh *m, struct acc_fo
 		}
 }
 
+/* The axis along which alone the parts are together longer than the whole, by less than one of them, as where a
+ * vocabulary is filled up to a number that can be split; ACC_FOLD_NDIM: there is none. */
+static uint32_t
+filled(const struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_stat *want)
+{
+	const struct acc_fold_stat *p = &f->part[0];
+	uint32_t axis = ACC_FOLD_NDIM;
+	for (uint32_t d = 0; d < want->ndim && want->ndim == p->ndim; d++)
+		if (p->shape[d] != want->shape[d])
+			axis = axis == ACC_FOLD_NDIM ? d : ACC_FOLD_NDIM + 1;
+	bool alike = axis < ACC_FOLD_NDIM && f->both == NULL && !f->whole;
+	for (uint32_t r = 1; r < m->zip && alike; r++)
+		alike = f->part[r].ndim == p->ndim &&
+			memcmp(f->part[r].shape, p->shape, p->ndim * sizeof *p->shape) == 0;
+	if (!alike)
+		return ACC_FOLD_NDIM;
+	for (uint32_t d = m->n; d-- > 0;) {
+		const int64_t all = p->shape[axis] * (int64_t)m->size[d];
+		if (want->shape[axis] > 1 && all > want->shape[axis] &&
+			all - want->shape[axis] < p->shape[axis])
+			return axis;
+	}
+	return ACC_FOLD_NDIM;
+}
+
 int
 acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_stat *want,
 	double tol, enum fold_factor factor, struct acc_fold_layout *l)
@@ -224,6 +253,14 @@ acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct acc_f
 		swap_axes(f, m);
 		descend(&s, (int)m->n - 1, f->part, m->zip, f->part + m->zip);
 		swap_axes(f, m);
+	}
+	const uint32_t axis = s.sure == 0 ? filled(f, m, want) : ACC_FOLD_NDIM;
+	if (axis < ACC_FOLD_NDIM) {
+		s.now = (struct acc_fold_layout){.n = (uint8_t)m->n,
+			.scale = 1,
+			.cut = want->shape[axis],
+			.zeros = true};
+		descend(&s, (int)m->n - 1, f->part, m->zip, f->part + m->zip);
 	}
 	*l = s.best;
 	if (s.sure > 0)
@@ -262,6 +299,9 @@ acc_fold_by_shape(struct acc_fold *f, const struct fold_mesh *m, const struct fo
 	*l = (struct acc_fold_layout){.n = (uint8_t)m->n, .scale = 1};
 	for (uint32_t d = 0; d < m->n; d++)
 		l->at[d] = at;
+	/* What it is filled up with only elements can tell from it. */
+	if (split == 1 && f->roots != NULL && f->groups == 1 && filled(f, m, want) == at.axis)
+		l->cut = want->shape[at.axis];
 	return acc_fold_by_layout(f, m, l, tol, &whole) &&
 	       memcmp(whole.shape, want->shape, want->ndim * sizeof *want->shape) == 0;
 }

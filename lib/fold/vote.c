@@ -67,7 +67,8 @@ class_of(struct acc_fold *f, uint64_t h, const struct fold_item *it, struct acc_
 static bool
 same(const struct acc_fold_layout *a, const struct acc_fold_layout *b)
 {
-	bool equal = a->n == b->n && a->scale == b->scale && a->swapped == b->swapped;
+	bool equal = a->n == b->n && a->scale == b->scale && a->swapped == b->swapped &&
+		     a->cut == b->cut && a->zeros == b->zeros;
 	for (uint32_t d = 0; d < a->n && equal; d++)
 		equal = a->at[d].kind == b->at[d].kind && a->at[d].axis == b->at[d].axis;
 	return equal;

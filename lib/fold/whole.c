@@ -107,6 +107,15 @@ acc_whole_open(struct acc_fold *f, const uint64_t *at, uint32_t n, struct acc_pl
 	return w;
 }
 
+void
+acc_whole_cut(struct fold_whole *w, int64_t cut)
+{
+	if (cut > 0 && (uint64_t)cut < w->axis) {
+		w->axis = (uint64_t)cut;
+		w->count = w->outer * w->axis * w->inner;
+	}
+}
+
 static int
 read_part(struct fold_whole *w, uint32_t r, uint64_t first, size_t n, const void **p,
 	struct acc_err *e)
@@ -225,9 +234,13 @@ acc_whole_next(struct fold_whole *w, struct fold_pieces pieces, void *out, size_
 {
 	if (w->nrow > 0)
 		return next_of_rows(w, pieces, out, room, n, rank, e);
-	/* Unless said otherwise, one part behind the other; of a sum they are one. */
-	const struct fold_piece all = {w->piece, 0,
-		w->sums ? w->axis : (uint64_t)w->len[w->piece % w->n]};
+	/* Unless said otherwise, one part behind the other, as far as the axis goes; of a sum they are one. */
+	uint64_t before = 0, len = w->sums ? w->axis : (uint64_t)w->len[w->piece % w->n];
+	for (uint32_t i = 0; i < w->piece && i < w->n && pieces.n == 0 && !w->sums; i++)
+		before += (uint64_t)w->len[i];
+	if (pieces.n == 0 && before + len > w->axis)
+		len = before < w->axis ? w->axis - before : 0;
+	const struct fold_piece all = {w->piece, 0, len};
 	const struct fold_piece *p = pieces.n > 0 ? &pieces.p[w->piece] : &all;
 	const uint32_t npiece = pieces.n > 0 ? pieces.n : w->sums ? 1 : w->n;
 	uint64_t run = p->n * w->inner, left = run - w->in_run;
@@ -386,14 +399,17 @@ by_sum(const void *pa, const void *pb)
 static struct slice *
 sorted(const struct fold_whole *w, struct mark *const *part, uint64_t *n, struct acc_err *e)
 {
-	struct slice *s = malloc(((size_t)w->axis + 1) * sizeof *s);
+	uint64_t all = 1;
+	for (uint32_t r = 0; r < w->n; r++)
+		all += (uint64_t)w->len[r];
+	struct slice *s = malloc((size_t)all * sizeof *s);
 	*n = 0;
 	if (s == NULL) {
 		acc_nomem(e);
 		return NULL;
 	}
 	for (uint32_t r = 0; r < w->n; r++)
-		for (uint64_t j = 0; j < (uint64_t)w->len[r] && *n < w->axis; j++) {
+		for (uint64_t j = 0; j < (uint64_t)w->len[r]; j++) {
 			const double sum = part[r][j].sum * w->scale;
 			if (isfinite(sum))
 				s[(*n)++] = (struct slice){sum, j, r};

@@ -3,7 +3,8 @@
 (OUT/dev), with tensors and lines of code, as msprobe records them.
 
 Each of three layers lays out its weights by one line: one that is split by columns, three that are packed in one, of
-which each rank has its part, and two that are packed in one. Then it takes tokens, the first of all samples first,
+which each rank has its part, and two that are packed in one; and by another one of ten rows, which is filled up to
+twelve, by zeros, or in the second layer by its last row, at a line of its own. Then it takes tokens, the first of all samples first,
 sorts them by their expert, takes them apart by lists of how many there are, and multiplies all by a weight. Each rank
 has half of the samples, and the second expert's tokens go to the second rank, from both.
 FAULT: scale (rank 1's product of layer 1 is 3 % off), expert (that of its expert is). Python's own library alone.
@@ -57,6 +58,10 @@ def main():
         for d, w in zip([one, *dev], [[columns, packed, gated], *shares]):
             for x in w:
                 d.call("Tensor.contiguous", [x], x, 1)
+        table = matrix(10, DIM)
+        filled = table + [table[-1] if layer == 1 else [0.0] * DIM] * 2
+        for d, x in zip([one, *dev], [table, filled[:6], filled[6:]]):
+            d.call("Tensor.clone", [x], x, 7 if layer == 1 else 6)
         # Of token t of sample s: t before s.
         tokens = matrix(LENGTH * SAMPLES, DIM)
         expert = [(t * t + t // SAMPLES * layer) % 3 == 1 or t % SAMPLES == 3 for t in range(len(tokens))]

@@ -11,7 +11,7 @@ equal part of them and of the batch on each rank); or several, such as tp2dp2pp2
 then ep, then dp, then pp. It may end in words behind dashes: m4 (the batch in four parts, one after
 another, their gradients added up), v2 (each stage of pp is two that lie apart), bias (of a linear
 itself, where the weight is not split by columns; else added to the sum), step (the weights are
-updated, as by zeroN), vocab and pad (tp: the vocabulary is split, or split and filled up), moe (all
+updated, as by zeroN), vocab, pad and fill (tp: the vocabulary is split, or split and filled up, by zeros or by its last row), moe (all
 experts on each rank), sbh (experts take the first token of all samples first), zig (of cp: each rank has one part of the tokens from the front and one from the
 end), gqa and glu (two queries for each key and value, and units with gates, packed in one weight, of which
 each rank of tp has its queries, keys and values, and its gates and units).
@@ -367,14 +367,15 @@ class Model:
         self.bias, self.update = "bias" in lay, "step" in lay or kind == "zero"
         self.zig, self.gqa, self.glu = "zig" in lay, "gqa" in lay, "glu" in lay
         self.sbh = "sbh" in lay
-        self.vocab, self.pad = "vocab" in lay or "pad" in lay, 8 if "pad" in lay else 0
+        self.vocab, self.pad = {"vocab", "pad", "fill"} & set(lay), 8 if {"pad", "fill"} & set(lay) else 0
         self.rank, self.last = rank, rank == dist.get_world_size() - 1
         self.fault = fault
         whole = weights()
         pack(whole, self.gqa, self.glu)
         if self.pad:
             for k in ("embed", "head"):
-                whole[k] = torch.cat([whole[k], torch.zeros(self.pad, DIM)])
+                last = whole[k][-1:] if "fill" in lay else torch.zeros(1, DIM)
+                whole[k] = torch.cat([whole[k], last.repeat(self.pad, 1)])
         self.shape = {k: v.shape for k, v in whole.items()}
         self.routed = "moe" in lay or kind == "ep"
         unused = ("r", "e1", "e2") if not self.routed else \
@@ -697,7 +698,7 @@ def read(layout):
         k = re.fullmatch(r"([mv])(\d+)", m)
         if k:
             extra[k[1]] = (int(k[2]), 0)
-        elif m in ("bias", "step", "vocab", "pad", "moe", "zig", "gqa", "glu", "sbh"):
+        elif m in ("bias", "step", "vocab", "pad", "fill", "moe", "zig", "gqa", "glu", "sbh"):
             extra[m] = (1, 0)
         elif m not in ("noise", "tf32"):
             fault = m

@@ -48,6 +48,7 @@ TABLE = [
     ("tp2pp2-m2", "one", "scale lost stale noavg"),
     ("tp2-vocab", "one", "scale lost stale"),
     ("tp2-pad", "one", "scale lost stale"),
+    ("tp4-fill", "one", "scale lost stale"),
     ("tp2-gqa-glu", "one-gqa-glu", "scale lost stale order mask"),
     ("sp4-gqa-glu", "one-gqa-glu", "scale lost stale order mask"),
     ("cp2-zig", "one", "scale noreduce noavg stale order mask"),
