@@ -91,8 +91,12 @@ outputs(struct call *c, bool values, const struct given *g, struct acc_ids *made
 {
 	uint32_t which = 0;
 	for (const struct acc_align_item *it = g->item; it < g->item + g->op->n; it++) {
-		if (!it->has_shape || it->io != ACC_IO_OUT)
+		if (it->io != ACC_IO_OUT)
 			continue;
+		if (!it->has_shape) { /* the others keep their places */
+			which += it->tensor;
+			continue;
+		}
 		const uint64_t chain[2] = {c->out, it->shape};
 		if (c->out == 0) {
 			memcpy(c->like, it->like, sizeof c->like);
