@@ -372,7 +372,7 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 		acc_fold_solve(f, &f->mesh, want, tol, acc_fold_factor(f, k, it), &l) == 2)
 		return l;
 	/* Shapes alone may agree by chance. */
-	if (acc_fold_is_member(f, k, it))
+	if (f->mesh.zip > 1 && acc_fold_is_member(f, k, it))
 		return (struct acc_fold_layout){.n = 0};
 	/* All calls with its callers are behind a fault, or are at odds, as those that lay out weights;
 	 * others, or those of its shapes, are not. */
