@@ -26,7 +26,9 @@ static double
 gate(const struct scan *s, const struct suspect *x)
 {
 	const struct acc_item *it = &s->c->item[x->item];
-	bool made = x->producer != ACC_NOCALL || it->weight || x->sum != NULL;
+	/* What one side alone calls was not compared, and may have made it as well as not. */
+	const bool compared = x->blame == x->call || s->c->call[x->blame].key[ACC_B] != NULL;
+	bool made = (x->producer != ACC_NOCALL && compared) || it->weight || x->sum != NULL;
 	if (x->audit || x->role == ROLE_ARG || it->exact || it->measure == ACC_BY_SUM ||
 		(it->permuted && it->rms >= 1))
 		return 0;

@@ -103,8 +103,8 @@
 		"of tests/networks that teach, where nothing could be recomputed, 30 of 48 below it are " \
 		"right, 367 of 380 above it") \
 	X(NAMED_INPUT, 0.4, \
-		"decades of the limit: the same for an input whose maker is not known, or that is " \
-		"known by statistics alone", \
+		"decades of the limit: the same for an input whose maker is not known, or was not " \
+		"compared, or that is known by statistics alone", \
 		"of tests/networks that teach, none of 5 below it is right, 15 of 19 above it") \
 	X(NAMED_ARG, 1, \
 		"decades of the limit: the same for an argument that one side alone gives", \
