@@ -95,8 +95,10 @@ scaled() {
 @test "tensors: what one line lays out in several orders, and tokens that are sorted by their experts" {
 	python3 "$DATA/fold_sorted.py" sorted
 	found 0 sorted/dev sorted/one
-	# Each of 66 tensors is compared by its elements, whatever order it stands in.
-	[[ $text == "27 op calls compared: none adds more error than its dtype and kind explain (27 identical)" ]]
+	# Each tensor is compared by its elements, whatever order it stands in; but what is looked up in parts of a vocabulary,
+	# which is no more than moved.
+	[[ $text == "33 op calls compared: none adds more error than its dtype and kind explain (33 identical)"* ]]
+	[[ $text != *" by statistics"* ]]
 	# Ten rows are filled up to twelve: by zeros, as statistics show, or by what elements alone tell from them.
 	accfold -b sorted/one sorted/dev | accfmt --json >sorted.json
 	jq -es 'map(select(.op == "Tensor.clone" and .kind == "tensor")) |

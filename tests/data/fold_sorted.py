@@ -4,7 +4,8 @@
 
 Each of three layers lays out its weights by one line: one that is split by columns, three that are packed in one, of
 which each rank has its part, and two that are packed in one; and by another one of ten rows, which is filled up to
-twelve, by zeros, or in the second layer by its last row, at a line of its own. Then it takes tokens, the first of all samples first,
+twelve, by zeros, or in the second layer by its last row, at a line of its own. Rows of that are looked up, on two ranks
+each its own, and summed up. Then it takes tokens, the first of all samples first,
 sorts them by their expert, takes them apart by lists of how many there are, and multiplies all by a weight. Each rank
 has half of the samples, and the second expert's tokens go to the second rank, from both.
 FAULT: scale (rank 1's product of layer 1 is 3 % off), expert (that of its expert is). Python's own library alone.
@@ -62,6 +63,17 @@ def main():
         filled = table + [table[-1] if layer == 1 else [0.0] * DIM] * 2
         for d, x in zip([one, *dev], [table, filled[:6], filled[6:]]):
             d.call("Tensor.clone", [x], x, 7 if layer == 1 else 6)
+        ids = [(7 * i + layer) % 10 for i in range(8)]
+        looked = [table[i] for i in ids]
+        for d, w, first in zip([one, *dev], [table, filled[:6], filled[6:]], (0, 0, 6)):
+            here = [first <= i < first + len(w) for i in ids]
+            x = [w[i - first] if ok else w[0] for i, ok in zip(ids, here)]
+            d.call("Functional.embedding", [w], x, 8)
+            if d is not one:
+                own = [v if ok else [0.0] * DIM for v, ok in zip(x, here)]
+                d.call("Tensor.masked_fill", [x], own, 9)
+                d.call("Distributed.all_reduce", [own], looked, 10)
+            d.call("Tensor.__mul__", [looked, looked], f32([[v * v for v in row] for row in looked]), 11)
         # Of token t of sample s: t before s.
         tokens = matrix(LENGTH * SAMPLES, DIM)
         expert = [(t * t + t // SAMPLES * layer) % 3 == 1 or t % SAMPLES == 3 for t in range(len(tokens))]
