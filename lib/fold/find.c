@@ -335,7 +335,9 @@ count_reference(const struct acc_fold *f, const struct fold_step *t, uint32_t en
 		for (uint32_t x = 0; x < k->n && k->dir == FOLD_FORWARD && !k->talks; x++) {
 			const struct fold_item *it = &f->reference.item[k->first + x];
 			n->tensors += it->tensor;
-			n->unknown += it->tensor && it->stat.ndim > ACC_FOLD_NDIM;
+			/* What a side that is folded does for itself, as it exchanges parts, need not be known. */
+			n->unknown += it->tensor && it->stat.ndim > ACC_FOLD_NDIM &&
+				      (f->both == NULL || k->mated);
 		}
 	}
 }
