@@ -13,7 +13,7 @@ another, their gradients added up), v2 (each stage of pp is two that lie apart),
 itself, where the weight is not split by columns; else added to the sum), step (the weights are
 updated, as by zeroN), vocab, pad and fill (tp: the vocabulary is split, or split and filled up, by zeros or by its last row), moe (all
 experts on each rank), sbh (experts take the first token of all samples first), zig (of cp: each rank has one part of the tokens from the front and one from the
-end), gqa and glu (two queries for each key and value, and units with gates, packed in one weight, of which
+end), ul (of cp: each rank has all tokens of some heads in between), gqa and glu (two queries for each key and value, and units with gates, packed in one weight, of which
 each rank of tp has its queries, keys and values, and its gates and units).
 
 And in a fault: lost (an all_reduce that does not happen), noavg (gradients summed, not averaged),
@@ -286,6 +286,20 @@ class Gather(torch.autograd.Function):   # along the sequence (context parallel)
         return out, None
 
 
+class Turn(torch.autograd.Function):   # Ulysses: parts along one axis become parts along another
+    @staticmethod
+    def forward(ctx, x, split, join):
+        n, ctx.axes = size(), (join, split)
+        parts = torch.cat(x.chunk(n, split))
+        out, rows = buffer(parts.shape), [x.shape[0]] * n
+        dist.all_to_all_single(out, parts, rows, rows)
+        return torch.cat(out.chunk(n), join)
+
+    @staticmethod
+    def backward(ctx, g):
+        return Turn.apply(g, *ctx.axes), None, None
+
+
 class Unshard(torch.autograd.Function):   # FSDP: a flat shard becomes a weight
     @staticmethod
     def forward(ctx, shard, shape, average, turned):
@@ -366,7 +380,7 @@ class Model:
         self.parts, self.chunks = lay.get("m", (1, 0))[0], lay.get("v", (1, 0))[0]
         self.bias, self.update = "bias" in lay, "step" in lay or kind == "zero"
         self.zig, self.gqa, self.glu = "zig" in lay, "gqa" in lay, "glu" in lay
-        self.sbh = "sbh" in lay
+        self.sbh, self.ul = "sbh" in lay, "ul" in lay
         self.vocab, self.pad = {"vocab", "pad", "fill"} & set(lay), 8 if {"pad", "fill"} & set(lay) else 0
         self.rank, self.last = rank, rank == dist.get_world_size() - 1
         self.fault = fault
@@ -505,21 +519,24 @@ class Model:
         q, k, v = [t.reshape(t.shape[0], t.shape[1], -1, hd).transpose(1, 2) for t in parts]
         if self.gqa and heads > 1:
             k, v = k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)
-        if self.kind == "cp":
+        if self.ul:
+            q, k, v = (Turn.apply(t, 1, 2) for t in (q, k, v))
+        elif self.kind == "cp":
             k, v = Gather.apply(k, self.zig), Gather.apply(v, self.zig)
             if self.fault == "order" and i == 1:
                 k = torch.cat(k.chunk(2, dim=2)[::-1], dim=2)
         s = torch.matmul(q, k.transpose(2, 3)) / 2.0
         wrong = self.fault == "mask" and i == self.odd and self.last
-        own = self.kind == "cp" and not wrong
+        own = self.kind == "cp" and not wrong and not self.ul
         at = torch.arange(q.shape[2]) + (self.r * q.shape[2] if own else 0)
         if self.zig:
             places = torch.arange(k.shape[2]).view(1, 1, -1).chunk(2 * self.n, 2)
             at = in_turn(places, True)[self.r if own else 0].view(-1)
-        at = at - 1 if wrong and self.kind != "cp" else at
+        at = at - 1 if wrong and (self.kind != "cp" or self.ul) else at
         s = s.masked_fill(at[:, None] < torch.arange(k.shape[2])[None], -10000.0)
         p = F.softmax(s, -1)
-        y = torch.matmul(p, v).transpose(1, 2)
+        y = torch.matmul(p, v)
+        y = (Turn.apply(y, 2, 1) if self.ul else y).transpose(1, 2)
         y = y.reshape(y.shape[0], y.shape[1], -1)
         y = y.transpose(0, 1).contiguous() if first else y
         group = self.fault == "group" and self.tensor
@@ -698,7 +715,7 @@ def read(layout):
         k = re.fullmatch(r"([mv])(\d+)", m)
         if k:
             extra[k[1]] = (int(k[2]), 0)
-        elif m in ("bias", "step", "vocab", "pad", "fill", "moe", "zig", "gqa", "glu", "sbh"):
+        elif m in ("bias", "step", "vocab", "pad", "fill", "moe", "zig", "ul", "gqa", "glu", "sbh"):
             extra[m] = (1, 0)
         elif m not in ("noise", "tf32"):
             fault = m

@@ -52,6 +52,7 @@ TABLE = [
     ("tp2-gqa-glu", "one-gqa-glu", "scale lost stale order mask"),
     ("sp4-gqa-glu", "one-gqa-glu", "scale lost stale order mask"),
     ("cp2-zig", "one", "scale noreduce noavg stale order mask"),
+    ("cp2-ul", "one", "scale noreduce noavg stale mask"),
     ("ep2-sbh", "moe-sbh", "scale noreduce noavg stale order mask token"),
     ("ep4-sbh", "moe-sbh", "scale noreduce noavg stale order mask token"),
 ]
@@ -119,6 +120,7 @@ MIXED = [
     ("dp2-moe", "ep2dp2", "scale stale mask token"),
     ("cp2-zig", "tp2", "scale stale order mask"),
     ("cp2-zig", "dp2", "scale stale order mask"),
+    ("cp2-ul", "tp2", "scale stale mask"),
     ("tp2-gqa-glu", "dp2-gqa-glu", "scale lost stale order mask"),
     ("ep2-sbh", "dp2-moe-sbh", "scale noavg stale order mask token"),
     ("ep4-sbh", "ep2dp2-sbh", "scale noavg stale order token"),
