@@ -171,10 +171,10 @@ struct fold_order {
 	bool theirs; /* they are of the parts of a reference that is several ranks: it has more of them */
 	uint8_t right, wrong; /* tensors that are in this order, and that are not */
 	bool plain;           /* one part behind the other */
-	bool few;             /* slices, so that it may be so by chance */
 	bool sure;            /* the first that was tried is plain, and not by chance */
 	bool as_line;         /* of one shape: it is that of the line */
 };
+	double bits;          /* it is so by chance in one of 2 to the power of these */
 
 /* Whose parts may stand in another order than one behind the other: of two sides of several ranks those along the
  * later axis, such as heads against samples; along one axis those of which there are more, and of as many nothing

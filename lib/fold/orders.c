@@ -199,6 +199,8 @@ wide_of(const struct acc_fold *f, const struct fold_plan *p)
 	return acc_fold_wide(f, k, &f->device.item[k->first + p->item]);
 }
 
+enum { ENOUGH = 6, PLENTY = 64 }; /* bits; rows */
+
 /* Of a line of code, argument and axis; of one shape of it; of one tensor. */
 enum { OF_LINE, OF_SHAPE, OF_ONE, KINDS };
 
@@ -244,7 +246,32 @@ new_order(struct acc_fold *f, uint64_t id, struct acc_err *e)
 static bool
 is_order(const struct fold_order *o)
 {
-	return o->right > 0 && (o->sure || o->right > 2 * o->wrong);
+	return o->right > 0 && (o->sure || (o->bits >= ENOUGH && o->right > 2 * o->wrong));
+}
+
+static double
+log2_factorial(double n)
+{
+	return lgamma(n + 1) / log(2);
+}
+
+/* In one of how many orders, as a power of 2, parts of which each stays in order would be so by chance; where it was
+ * found of this tensor, by how many slices follow each other. rows: of what one rank alone has, which two may have
+ * sent. */
+static double
+bits_of(const struct fold_order *o, const struct fold_whole *w, uint64_t rows)
+{
+	if (!o->plain && o->right == 0)
+		return (double)w->axis - o->npiece;
+	if (w->n < 2)
+		return log2_factorial((double)rows) - 2 * log2_factorial((double)rows / 2);
+	double bits = log2_factorial((double)w->axis), left = (double)w->axis;
+	for (uint32_t i = 0; i < w->n; i++) {
+		const double n = fmin((double)w->len[i], left);
+		bits -= log2_factorial(n);
+		left -= n;
+	}
+	return bits;
 }
 
 static int
@@ -260,15 +287,31 @@ find_order(struct fold_order *o, const struct fold_plan *p, struct fold_whole *w
 	return rc < 0 ? rc : 0;
 }
 
+/* Has one rank alone all rows? */
+static bool
+has_rows(const struct acc_fold *f, const struct fold_plan *p)
+{
+	return f->both == NULL && p->n < 2 && p->place.kind != ACC_SHARD &&
+	       acc_fold_lone(f, &f->step[p->step].v[p->virtual]);
+}
+
+/* How many may stand in another order. */
+static uint64_t
+rows_of(const struct acc_fold *f, const struct fold_plan *p)
+{
+	const struct fold_step *t = &f->step[p->step];
+	const struct fold_call *k = &f->device.call[t->call[t->v[p->virtual].rank]];
+	const struct acc_fold_stat *s = &f->device.item[k->first + p->item].stat;
+	return has_rows(f, p) && s->ndim > 0 && s->ndim <= ACC_FOLD_NDIM ? (uint64_t)s->shape[0]
+									 : PLENTY;
+}
+
 /* Is a tensor, which is as the reference's, in this order, which is found by it if it is not known yet? Element by
  * element, not by sums alone. 1, 0, or < 0: it cannot be read. */
 static int
 is_in_order(struct acc_fold *f, struct fold_plan *p, uint32_t order, struct fold_whole *w,
 	struct fold_whole *ref, double tol, struct acc_err *e)
 {
-	enum {
-		BY_CHANCE = 8
-	}; /* of fewer slices one order in less than 70 is plain, if two ranks have them */
 	struct fold_order *o = &f->order[order];
 	struct fold_pieces piece, theirs;
 	double *error = calloc(w->n, sizeof *error), all = 1;
@@ -286,8 +329,8 @@ is_in_order(struct acc_fold *f, struct fold_plan *p, uint32_t order, struct fold
 	const bool right = fits && sqrt(all) <= (tol > FOLD_NOISE ? tol : FOLD_NOISE);
 	const struct fold_whole *of = o->theirs ? ref : w, *row = of->nrow > 0 ? of->row[0] : of;
 	o->plain = is_plain(o, row->n);
-	o->few = row->axis < BY_CHANCE;
-	o->sure |= right && o->plain && !o->few && o->right + o->wrong == 0;
+	o->bits += right ? bits_of(o, row, rows_of(f, p)) : 0;
+	o->sure |= right && o->plain && o->bits >= ENOUGH && o->right + o->wrong == 0;
 	o->right += right;
 	o->wrong += !right;
 	return right;
@@ -295,7 +338,7 @@ is_in_order(struct acc_fold *f, struct fold_plan *p, uint32_t order, struct fold
 
 /* A tensor of this shape is as those of its line are, which needs no second look. */
 static int
-as_line(struct acc_fold *f, uint32_t line, uint32_t shape, struct acc_err *e)
+as_line(struct acc_fold *f, uint32_t line, uint32_t shape, double bits, struct acc_err *e)
 {
 	const struct fold_order *from = &f->order[line];
 	struct fold_order *o = &f->order[shape];
@@ -307,8 +350,10 @@ as_line(struct acc_fold *f, uint32_t line, uint32_t shape, struct acc_err *e)
 		*o = *from;
 		o->piece = own;
 		o->right = o->wrong = 0;
+		o->bits = 0;
 		o->as_line = true;
 	}
+	o->bits += bits;
 	o->right++;
 	return 0;
 }
@@ -354,11 +399,12 @@ learn(struct acc_fold *f, struct tried *x, struct acc_err *e)
 	}
 	if (full || !open_both(f, x, &w, &ref))
 		return 0;
+	const double before = f->order[at[OF_LINE]].bits;
 	int rc = is_in_order(f, &x->p, at[OF_LINE], w, ref, x->tol, &own);
 	const struct fold_order *line = &f->order[at[OF_LINE]], *shape = &f->order[at[OF_SHAPE]];
 	f->cls[wide_of(f, &x->p)].in_turn |= rc > 0 && line->plain && x->p.place.kind == ACC_SHARD;
 	if (rc > 0 && (shape->as_line || shape->right + shape->wrong == 0))
-		rc = as_line(f, at[OF_LINE], at[OF_SHAPE], &own);
+		rc = as_line(f, at[OF_LINE], at[OF_SHAPE], line->bits - before, &own);
 	else if (rc >= 0)
 		rc = is_in_order(f, &x->p, at[OF_SHAPE], w, ref, x->tol, &own);
 	acc_whole_close(ref);
@@ -377,14 +423,6 @@ in_turn(const struct acc_fold *f, const struct fold_plan *p)
 	       (f->mesh.zip == 1 || (f->mesh.ranks == 1 && f->cls[wide_of(f, p)].in_turn));
 }
 
-/* Has one rank alone all rows? */
-static bool
-has_rows(const struct acc_fold *f, const struct fold_plan *p)
-{
-	return f->both == NULL && p->n < 2 && p->place.kind != ACC_SHARD &&
-	       acc_fold_lone(f, &f->step[p->step].v[p->virtual]);
-}
-
 /* The order of its shape, if that is known, else that of its line; FOLD_NONE: they are at odds. *open: more tensors that are
  * in another order would be no fault. */
 static uint32_t
@@ -396,7 +434,7 @@ chosen(const struct acc_fold *f, uint32_t line, uint32_t shape, bool *open)
 	*open = !settled && (l == NULL || !known || l->wrong > 0);
 	if (known && (!settled || s->as_line))
 		return s != NULL && s->right > 0 && !s->as_line ? FOLD_NONE : line;
-	if (s != NULL && is_order(s) && (!s->few || known) && (settled || s->sure))
+	if (s != NULL && is_order(s) && (settled || s->sure))
 		return shape;
 	*open = true;
 	return FOLD_NONE;
