@@ -45,6 +45,7 @@ struct fold_call {
 	uint8_t dir;
 	bool talks, hands; /* to other ranks; to one, as stages do */
 	bool reduces;      /* what other ranks have, too */
+	bool sums;         /* that, and gives it to all of them */
 	bool scales, adds; /* a number; another tensor */
 	bool moves;        /* elements alone */
 	bool weighs;       /* one of its inputs is a weight */
@@ -173,8 +174,8 @@ struct fold_order {
 	bool plain;           /* one part behind the other */
 	bool sure;            /* the first that was tried is plain, and not by chance */
 	bool as_line;         /* of one shape: it is that of the line */
-};
 	double bits;          /* it is so by chance in one of 2 to the power of these */
+};
 
 /* Whose parts may stand in another order than one behind the other: of two sides of several ranks those along the
  * later axis, such as heads against samples; along one axis those of which there are more, and of as many nothing
@@ -588,6 +589,8 @@ int acc_fold_vote(struct acc_fold *f, struct acc_err *e);
 /* The reference's tensor that item i of v is a part of; NULL. */
 const struct fold_item *acc_fold_counterpart(const struct acc_fold *f, const struct fold_step *t,
 	const struct fold_virtual *v, uint32_t i);
+/* Are these said to be parts, which ranks hand to a sum over all of them: gradients? */
+bool acc_fold_is_sum_of(const struct fold_call *k, const struct acc_fold_layout *l);
 /* The layout of item i, whose parts are in f->part; want: the reference's or NULL. n 0: unknown. */
 struct acc_fold_layout acc_fold_choose(struct acc_fold *f, const struct fold_call *k,
 	const struct fold_item *it, const struct acc_fold_stat *want, double tol);

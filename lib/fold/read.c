@@ -252,6 +252,7 @@ new_call(struct fold_side *s, struct fold_segment *seg, const struct acc_rec *r,
 	k->hands = acc_op_hands(op);
 	k->reduces = k->talks && (memmem(op.p, op.n, "reduce", 6) != NULL ||
 					 memmem(op.p, op.n, "Reduce", 6) != NULL);
+	k->sums = k->talks && memmem(op.p, op.n, "all_reduce", 10) != NULL;
 	k->scales = scales(op);
 	k->adds = adds(op);
 	k->moves = acc_op_class(op) == ACC_OP_MOVE;

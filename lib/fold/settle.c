@@ -45,9 +45,10 @@ both_known(struct acc_fold *f, const struct fold_step *t, const struct fold_virt
 {
 	struct acc_fold_layout l;
 	const double tol = c->own->tol > c->it->tol ? c->own->tol : c->it->tol;
-	return acc_fold_gather(f, &f->mesh, t, v, i) &&
-	       acc_fold_like(f, &f->mesh, v->mate, c->it, tol,
-		       acc_fold_factor_of(f, c->call, v, c->own), &l, reference) == 2;
+	const bool like = acc_fold_gather(f, &f->mesh, t, v, i) &&
+			  acc_fold_like(f, &f->mesh, v->mate, c->it, tol,
+				  acc_fold_factor_of(f, c->call, v, c->own), &l, reference) == 2;
+	return like && !acc_fold_is_sum_of(c->ref, reference);
 }
 
 /* Has either side a layout for the line of code? */

@@ -48,8 +48,7 @@ look(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, uint
 	s->counts = !d.own->exact && !d.own->fills && pairs && d.own->stat.count != 0;
 	/* One of a list need not be what stands in its place on the other side; and what is moved, such as rows of a
 	 * vocabulary that is split, is none the worse for it. */
-	s->nobody = s->blank &&
-		    (acc_fold_is_member(f, k, d.own) || (d.own->output && k->moves));
+	s->nobody = s->blank && (acc_fold_is_member(f, k, d.own) || (d.own->output && k->moves));
 }
 
 /* Of two sides of several ranks what a reduction sums up on both before any gradient has no layout, and is not

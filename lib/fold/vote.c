@@ -355,8 +355,8 @@ are_own(const struct acc_fold *f, const struct fold_call *k, const struct fold_i
 	       !acc_fold_has_twin(f->part, f->mesh.zip, tol);
 }
 
-struct acc_fold_layout
-acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
+static struct acc_fold_layout
+choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
 	const struct acc_fold_stat *want, double tol)
 {
 	uint32_t at = acc_fold_class(f, k, it);
@@ -404,4 +404,25 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 	if (guess && acc_fold_by_layout(f, &f->mesh, &l, tol, &whole))
 		return l;
 	return (struct acc_fold_layout){.n = 0};
+}
+
+bool
+acc_fold_is_sum_of(const struct fold_call *k, const struct acc_fold_layout *l)
+{
+	return k->sums && k->late && l->n == 1 && l->at[0].kind == ACC_SHARD;
+}
+
+struct acc_fold_layout
+acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
+	const struct acc_fold_stat *want, double tol)
+{
+	struct acc_fold_layout l = choose(f, k, it, want, tol);
+	struct acc_fold_stat whole;
+	/* Others of the line may be filled up by zeros, and this by something else, which elements tell. */
+	if (l.cut > 0 && l.zeros && want != NULL && f->roots != NULL)
+		l.zeros = acc_fold_by_layout(f, &f->mesh, &l, tol, &whole) &&
+			  acc_fold_same(&whole, 1, want, tol) > 0;
+	if (acc_fold_is_sum_of(k, &l))
+		l.n = 0;
+	return l;
 }
