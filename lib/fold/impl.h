@@ -451,9 +451,7 @@ int acc_whole_errors(struct fold_whole *w, struct fold_pieces pieces, struct fol
 	struct fold_pieces theirs, double *error, double *all, struct acc_err *e);
 void acc_whole_close(struct fold_whole *w);
 
-/* --- orders.c --- */
-/* Find out in what order parts stand, line of code by line of code. */
-int acc_fold_orders(struct acc_fold *f, struct acc_err *e);
+/* --- pieces.c --- */
 /* The parts of a planned tensor; NULL: not all can be read. *e says why, where that is a failure. */
 struct fold_whole *acc_fold_open_plan(struct acc_fold *f, const struct fold_plan *p,
 	struct acc_err *e);
@@ -467,15 +465,19 @@ bool acc_fold_their_pieces(struct acc_fold *f, const struct fold_plan *p,
 	const struct fold_whole *ref, struct fold_pieces *out);
 enum fold_whose acc_fold_whose(const struct acc_fold *f, const struct fold_plan *p,
 	const struct fold_item *want);
-/* p->order, of a tensor of this class that is the reference's `want`, or should be; false: in what order its parts stand
- * is not known. */
-bool acc_fold_choose_order(const struct acc_fold *f, struct fold_plan *p, uint32_t cls,
-	const struct fold_item *want);
 /* Why elements cannot be read is said once. */
 void acc_fold_note(struct acc_fold *f, const struct acc_err *e);
 /* The record of this part of a virtual call; NULL. */
 const struct fold_item *acc_fold_part_of(const struct acc_fold *f, const struct fold_step *t,
 	const struct fold_virtual *v, uint64_t pos, uint32_t rank);
+
+/* --- orders.c --- */
+/* Find out in what order parts stand, line of code by line of code. */
+int acc_fold_orders(struct acc_fold *f, struct acc_err *e);
+/* p->order, of a tensor of this class that is the reference's `want`, or should be; false: in what order its parts stand
+ * is not known. */
+bool acc_fold_choose_order(const struct acc_fold *f, struct fold_plan *p, uint32_t cls,
+	const struct fold_item *want);
 
 /* --- data.c --- */
 /* Which parts of a tensor laid out so, beginning with p->rank, are the whole; false where it is split
