@@ -176,7 +176,8 @@ as_line(struct acc_fold *f, uint32_t line, uint32_t shape, double bits, struct a
 		struct fold_piece *own = malloc((from->npiece + 1) * sizeof *own);
 		if (own == NULL)
 			return acc_nomem(e);
-		memcpy(own, from->piece, from->npiece * sizeof *own);
+		if (from->npiece > 0)
+			memcpy(own, from->piece, from->npiece * sizeof *own);
 		*o = *from;
 		o->piece = own;
 		o->right = o->wrong = 0;
