@@ -15,8 +15,10 @@ struct emit {
 	struct fold_numbers numbers;
 	char src[9];
 	int64_t seq;
-	size_t tensors; /* so far */
-	int stopped;    /* what fn returned below 0 */
+	size_t tensors;                    /* so far */
+	const struct fold_virtual *listed; /* of its lists of numbers: is one each rank's own? */
+	int own;
+	int stopped; /* what fn returned below 0 */
 };
 
 static int
@@ -370,11 +372,17 @@ is_ranks_own(struct emit *o, const struct fold_step *t, const struct fold_virtua
 	const struct fold_call *k, uint32_t i, struct acc_err *e)
 {
 	const struct fold_item *it = &o->f->device.item[k->first];
-	int is = acc_fold_lone(o->f, v);
-	for (uint32_t x = 0; x < k->n && is == 0; x++)
-		if (x == i || (it[i].listed && it[x].listed && !it[x].tensor))
-			is = is_another(o, t, v, &it[x], e);
-	return is;
+	if (acc_fold_lone(o->f, v))
+		return 1;
+	if (!it[i].listed)
+		return is_another(o, t, v, &it[i], e);
+	if (o->listed != v)
+		o->own = 0;
+	for (uint32_t x = 0; x < k->n && o->own == 0 && o->listed != v; x++)
+		if (it[x].listed && !it[x].tensor)
+			o->own = is_another(o, t, v, &it[x], e);
+	o->listed = v;
+	return o->own;
 }
 
 /* A size that is split: of what only moves elements, a number that a whole number of ranks makes the reference's; or

@@ -170,11 +170,11 @@ struct fold_order {
 	struct fold_piece *piece;
 	uint32_t npiece;
 	bool theirs; /* they are of the parts of a reference that is several ranks: it has more of them */
-	uint8_t right, wrong; /* tensors that are in this order, and that are not */
-	bool plain;           /* one part behind the other */
-	bool sure;            /* the first that was tried is plain, and not by chance */
-	bool as_line;         /* of one shape: it is that of the line */
-	double bits;          /* it is so by chance in one of 2 to the power of these */
+	uint32_t right, wrong; /* tensors that are in this order, and that are not */
+	bool plain;            /* one part behind the other */
+	bool sure;             /* the first that was tried is plain, and not by chance */
+	bool as_line;          /* of one shape: it is that of the line */
+	double bits;           /* it is so by chance in one of 2 to the power of these */
 };
 
 /* Whose parts may stand in another order than one behind the other: of two sides of several ranks those along the
