@@ -366,11 +366,14 @@ acc_seq_kin(const struct call *x, const struct call *y)
 }
 
 /* Does the same weight go in, behind something else? Then a shape that is another hangs on a number, as that of the
- * tokens of an expert on how many these are. */
+ * tokens of an expert on how many these are; a batch in parts has a whole number of them. */
 static bool
 has_same_weight(const struct call *x, const struct call *y)
 {
 	bool same = false;
+	if (x->out != y->out && (x->count == 0 || y->count == 0 || x->count % y->count == 0 ||
+					y->count % x->count == 0))
+		return false;
 	for (int i = 1; i < SEQ_INS; i++)
 		same |= x->print[i] != 0 && x->print[i] == y->print[i];
 	return same;
