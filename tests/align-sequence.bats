@@ -62,6 +62,7 @@ right() { # case, options of accalign...
 		right "$name"
 	done
 	right elsewhere
+	right halves
 	right levels
 }
 

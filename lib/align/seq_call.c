@@ -365,18 +365,23 @@ acc_seq_kin(const struct call *x, const struct call *y)
 	return x->family == y->family || (x->alias == y->name && y->alias == x->name);
 }
 
-/* Does the same weight go in, behind something else? Then a shape that is another hangs on a number, as that of the
- * tokens of an expert on how many these are; a batch in parts has a whole number of them. */
+/* Is the one number a whole number of the other? */
 static bool
-has_same_weight(const struct call *x, const struct call *y)
+is_multiple(uint64_t a, uint64_t b)
+{
+	return a == 0 || b == 0 || a % b == 0 || b % a == 0;
+}
+
+/* Does a shape that is another hang on a number, as that of the tokens of an expert on how many these are? Then the same
+ * weight goes in, behind them; and they are no part of a batch, which is a whole number of these. */
+static bool
+hangs_on_number(const struct call *x, const struct call *y)
 {
 	bool same = false;
-	if (x->out != y->out && (x->count == 0 || y->count == 0 || x->count % y->count == 0 ||
-					y->count % x->count == 0))
-		return false;
 	for (int i = 1; i < SEQ_INS; i++)
 		same |= x->print[i] != 0 && x->print[i] == y->print[i];
-	return same;
+	return same && x->family == y->family && !x->moves &&
+	       (x->out == y->out || !is_multiple(x->count, y->count));
 }
 
 int
@@ -387,8 +392,7 @@ acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 	const struct call *x = &s->a[i], *y = &s->b[k];
 	const bool shaped = !x->unshaped && !y->unshaped;
 	int v = shaped ? 20 : 0;
-	const bool counts = shaped && (x->out != y->out || x->in != y->in) &&
-			    x->family == y->family && !x->moves && has_same_weight(x, y);
+	const bool counts = shaped && (x->out != y->out || x->in != y->in) && hangs_on_number(x, y);
 	if (x->out != y->out && shaped && !counts) {
 		if (x->family != y->family || (x->dims != y->dims && !s->loose))
 			return SEQ_NEVER;

@@ -385,6 +385,17 @@ def elsewhere(s):
 case("elsewhere", elsewhere, elsewhere, scopes=False)
 
 
+# A batch in two parts, one after another, against all of it: they share the weight, and nothing else.
+def halves(s):
+    for part in range(1 + s.device):
+        rows = 4 if s.device else 8
+        s.call(None, "Functional.linear", None, "y = F.linear(x, self.w)",
+               ["x%d%d:%d.6" % (part, rows, rows), "w0:5.6"], ["y%d%d:%d.5" % (part, rows, rows)])
+
+
+case("halves", halves, halves, scopes=False)
+
+
 # The same shapes in another order because the calls are: levels that the device takes backwards.
 def levels(s):
     for l in (range(3) if s.device else reversed(range(3))):
