@@ -35,24 +35,40 @@ furthest(const struct acc_fold *f, const struct acc_fold_stat *want, double tol,
 	return which;
 }
 
+/* What a call that only moves elements takes beside item i, from item *x on: its layout, and its parts in f->part; NULL:
+ * nothing more. */
+static const struct fold_item *
+next_moved(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
+	uint32_t *x, struct acc_fold_layout *l, double *tol)
+{
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	for (; *x < k->n && k->moves && !k->talks; ++*x) {
+		const struct fold_item *own = &f->device.item[k->first + *x],
+				       *it = acc_fold_counterpart(f, t, v, *x);
+		if (*x == i || !own->tensor || own->output || own->exact || it == NULL ||
+			!acc_fold_gather(f, &f->mesh, t, v, *x))
+			continue;
+		*tol = own->tol > it->tol ? own->tol : it->tol;
+		*l = acc_fold_choose(f, k, own, &it->stat, *tol);
+		return it;
+	}
+	return NULL;
+}
+
 /* What only moves elements hands on those of the rank whose input was taken, to the last bit. */
 static uint32_t
 as_taken(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
 	uint32_t rank)
 {
-	const struct fold_call *k = &f->device.call[t->call[v->rank]];
-	bool found = false, alone;
-	for (uint32_t x = 0; x < k->n && k->moves && !k->talks && !found; x++) {
-		const struct fold_item *own = &f->device.item[k->first + x], *it;
-		it = acc_fold_counterpart(f, t, v, x);
-		if (x == i || !own->tensor || own->output || own->exact || it == NULL ||
-			!acc_fold_gather(f, &f->mesh, t, v, x))
-			continue;
-		const double tol = own->tol > it->tol ? own->tol : it->tol;
-		const struct acc_fold_layout l = acc_fold_choose(f, k, own, &it->stat, tol);
-		found = acc_fold_replicated(&l);
-		rank = found ? furthest(f, &it->stat, tol, &alone) : rank;
-	}
+	const struct fold_item *it;
+	struct acc_fold_layout l;
+	double tol;
+	bool alone;
+	for (uint32_t x = 0; (it = next_moved(f, t, v, i, &x, &l, &tol)) != NULL; x++)
+		if (acc_fold_replicated(&l)) {
+			rank = furthest(f, &it->stat, tol, &alone);
+			break;
+		}
 	acc_fold_gather(f, &f->mesh, t, v, i);
 	return rank;
 }
@@ -109,29 +125,31 @@ furthest_copy(struct acc_fold *f, const struct fold_step *t, const struct fold_v
 	return which;
 }
 
-/* Which copy of what only moves elements was taken there; FOLD_NONE: it does not, or of another layout. */
+/* Are copies along the same axes of the mesh? */
+static bool
+copied_alike(const struct acc_fold_layout *a, const struct acc_fold_layout *b)
+{
+	bool same = a->n == b->n;
+	for (uint32_t d = 0; d < a->n && same; d++)
+		same = (a->at[d].kind == ACC_REPLICATE) == (b->at[d].kind == ACC_REPLICATE);
+	return same;
+}
+
+/* The same of copies: which of them was taken; FOLD_NONE: none, or of another layout. */
 static uint32_t
 copy_taken(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
 	const struct acc_fold_layout *out)
 {
-	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	const struct fold_item *it;
+	struct acc_fold_layout l;
+	struct acc_fold_stat whole;
+	double tol;
 	uint32_t which = FOLD_NONE;
-	for (uint32_t x = 0; x < k->n && k->moves && !k->talks && which == FOLD_NONE; x++) {
-		const struct fold_item *own = &f->device.item[k->first + x],
-				       *it = acc_fold_counterpart(f, t, v, x);
-		if (x == i || !own->tensor || own->output || own->exact || it == NULL ||
-			!acc_fold_gather(f, &f->mesh, t, v, x))
-			continue;
-		const double tol = own->tol > it->tol ? own->tol : it->tol;
-		const struct acc_fold_layout l = acc_fold_choose(f, k, own, &it->stat, tol);
-		bool same = l.n == out->n;
-		for (uint32_t d = 0; d < l.n && same; d++)
-			same = (l.at[d].kind == ACC_REPLICATE) ==
-			       (out->at[d].kind == ACC_REPLICATE);
-		struct acc_fold_stat whole;
-		if (same)
+	for (uint32_t x = 0; (it = next_moved(f, t, v, i, &x, &l, &tol)) != NULL; x++)
+		if (copied_alike(&l, out)) {
 			which = furthest_copy(f, t, v, x, FOLD_NONE, &l, &it->stat, &whole);
-	}
+			break;
+		}
 	acc_fold_gather(f, &f->mesh, t, v, i);
 	return which;
 }
