@@ -229,8 +229,9 @@ filled(const struct acc_fold *f, const struct fold_mesh *m, const struct acc_fol
 	if (!alike)
 		return ACC_FOLD_NDIM;
 	for (uint32_t d = m->n; d-- > 0;) {
-		const int64_t all = p->shape[axis] * (int64_t)m->size[d];
-		if (want->shape[axis] > 1 && all > want->shape[axis] &&
+		int64_t all;
+		if (!__builtin_mul_overflow(p->shape[axis], (int64_t)m->size[d], &all) &&
+			want->shape[axis] > 1 && all > want->shape[axis] &&
 			all - want->shape[axis] < p->shape[axis])
 			return axis;
 	}
