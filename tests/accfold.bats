@@ -122,6 +122,36 @@ scaled() {
 	[[ $text == *"Functional.linear.5.forward: output 0 is off by up to"* ]]
 }
 
+@test "tensors: two rows in the ranks' order are so by chance" {
+	python3 "$DATA/fold_sorted.py" sorted-few few
+	found 1 sorted-few/dev sorted-few/one
+	[ "$found" = "Functional.linear.2.forward out 0 0" ]
+	[[ $text == *"output 0 has statistics off by up to 0.001 "* ]]
+	# No other output of an expert is compared in that order.
+	accfold -b sorted-few/one sorted-few/dev | accalign - sorted-few/one | accmetric | accfmt --json >few.json
+	jq -es 'map(select(.kind == "pair" and ."a.fold" == "Alone()" and ."a.io" == "out" and ."m.mode" == "tensor")."m.err_rms") |
+		length == 7 and all(. < 0.001)' few.json
+}
+
+# fold_programs.tar.gz was made by
+#	tests/parallel/make.py OUT one-gqa-glu sp4-gqa-glu-noise one pp2-v2-tf32 --seed 171 --task statistics
+#	tests/parallel/make.py OUT/layers cp2-ul tp2 --layers 2 --task statistics
+#	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
+@test "ranks as other programs have them: shared keys, lists that noise hides, heads for tokens in between" {
+	mkdir programs
+	cd programs
+	tar -xzf "$DATA/fold_programs.tar.gz"
+	# Keys that two ranks share are copies, of which one is given, in and out of what moves it.
+	found 0 sp4-gqa-glu-noise one-gqa-glu
+	# In noise of tf32 queries, keys and values keep their places, all of which a stage has.
+	found 0 pp2-v2-tf32 one
+	jq -es 'map(select(.op == "Tensor.chunk" and .io == "out" and .pass == "forward").fold) | length == 12 and all(. == "Replicate()")' \
+		<(accfold -b one pp2-v2-tf32 | accfmt --json)
+	# Both sides become one; what only the one exchanges need not be laid out.
+	found 0 layers/cp2-ul layers/tp2
+	found 0 layers/tp2 layers/cp2-ul
+}
+
 @test "tensors: samples that a stage takes in another order" {
 	python3 "$DATA/fold_tensors.py" stages stages
 	found 0 stages/dev stages/one

@@ -195,9 +195,10 @@ acc_fold_plan(const struct acc_fold *f, const struct fold_step *t, const struct 
 		.order = FOLD_NONE,
 		.rank = d->by != NULL ? 0 : d->rank,
 		.scale = l->scale};
-	/* What has no partner here may get one; what all ranks have needs none to be known. */
+	/* What has no partner here may get one; what all ranks have needs none to be known, but rows that one has alone
+	 * may stand in another order. */
 	if (!acc_fold_axis(&f->mesh, l, p) ||
-		(d->it == NULL && (k->talks || !acc_fold_replicated(l))))
+		(d->it == NULL && (k->talks || acc_fold_lone(f, v) || !acc_fold_replicated(l))))
 		return false;
 	/* A flat shard of a sum stands in the order of the ranks. */
 	if (p->place.kind == ACC_SHARD && d->by != NULL &&

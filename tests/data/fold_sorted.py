@@ -8,7 +8,8 @@ twelve, by zeros, or in the second layer by its last row, at a line of its own. 
 each its own, and summed up. Then it takes tokens, the first of all samples first,
 sorts them by their expert, takes them apart by lists of how many there are, and multiplies all by a weight. Each rank
 has half of the samples, and the second expert's tokens go to the second rank, from both.
-FAULT: scale (rank 1's product of layer 1 is 3 % off), expert (that of its expert is). Python's own library alone.
+FAULT: scale (rank 1's product of layer 1 is 3 % off), expert (that of its expert is), few (those of all experts are by
+1 in a thousand, but the first, which got two tokens, in the ranks' order). Python's own library alone.
 """
 import json
 import os
@@ -77,7 +78,7 @@ def main():
         # Of token t of sample s: t before s.
         tokens = matrix(LENGTH * SAMPLES, DIM)
         expert = [(t * t + t // SAMPLES * layer) % 3 == 1 or t % SAMPLES == 3 for t in range(len(tokens))]
-        w = [matrix(DIM, DIM) for _ in "ab"]
+        w = [matrix(DIM, DIM) for _ in "abc"]
         given = [list(range(len(tokens)))] + [[t for t in range(len(tokens)) if t % SAMPLES // 2 == r] for r in range(2)]
         ordered = [sorted(g, key=lambda t: expert[t]) for g in given]
         parts = [[[t for t in o if expert[t] == e] for e in range(2)] for o in ordered]
@@ -88,11 +89,16 @@ def main():
             d.call("Torch.index_select", [[tokens[t] for t in g]], [tokens[t] for t in o], 3)
             d.call("Tensor.split", [[tokens[t] for t in o]], [[tokens[t] for t in e] for e in p], 4, *map(len, p))
         sent = [parts[1][e] + parts[2][e] for e in range(2)]
+        for d in dev if fault == "few" and layer == 0 else ():
+            own = matrix(DIM, DIM)
+            for side in one, d:
+                side.call("Functional.linear", [tokens[:2], own], product(tokens[:2], own), 5)
         for e in range(2):   # of one rank both, of two each its own
             for d, p in ((one, parts[0][e]), (dev[e], sent[e])):
                 x = [tokens[t] for t in p]
-                bad = 1.03 if fault == "expert" and layer == e == 1 and d is dev[1] else 1
-                d.call("Functional.linear", [x, w[1] if e else w[0]], scaled(product(x, w[1] if e else w[0]), bad), 5)
+                bad = 1.03 if fault == "expert" and layer == e == 1 and d is dev[1] else \
+                    1.001 if fault == "few" and d is not one else 1
+                d.call("Functional.linear", [x, w[1 + e]], scaled(product(x, w[1 + e]), bad), 5)
     for d in [one, *dev]:
         d.write()
 
