@@ -219,6 +219,9 @@ Functional.gelu.0.backward.output.0 warning" ]
 	first culprit NPU.npu_gelu.0.forward input
 	says "only the device has this op call"
 	[ "$(field seq)" = 3 ]
+	# What made it was not compared, and may be right: at 2.2 times its limit it is no accusation yet.
+	judge 0 "$J/device-only-barely.acc"
+	says "too little to tell it from noise"
 }
 
 @test "what an operator gave back by chance is taken as its input was" {
