@@ -374,7 +374,7 @@ for name, of in (("setting", "ttt"), ("setting-some", "tt."), ("setting-other", 
              "a_audit__err_max": 2.0, "a_audit__limit_max": 200.0, "b_audit__ok": True, "b_audit__err": 0.5,
              "b_audit__limit": 40.0, "b_audit__err_max": 2.0, "b_audit__limit_max": 200.0}
         if c != ".":
-            a["a_audit__cause"] = "the tanh form" if c == "t" else "a factor"
+            a["a_audit__cause"] = "the tanh form of gelu in place of erf" if c == "t" else "a factor"
         s.op(G % i, [("x%d" % i, 0)], [("y%d" % i, 1e-7 if c == "." else 2e-4, a)])
     s.write(name)
 
