@@ -412,6 +412,8 @@ list() { # keys, command...
 
 @test "a dead upstream is noticed" {
 	fails 'empty: an earlier command failed?' accdump-read - </dev/null
+	: >"$BATS_TEST_TMPDIR/nothing"
+	fails 'nothing: empty: an earlier command failed?' accdump-read "$BATS_TEST_TMPDIR/nothing"
 	accdump-read "$D/leaves" | head -c 900 >"$BATS_TEST_TMPDIR/cut.acc"
 	fails 'an earlier command failed?' accdump-read "$BATS_TEST_TMPDIR/cut.acc"
 }

@@ -70,6 +70,8 @@ unknown(const struct acc_probe *p, struct acc_err *e)
 		return acc_fail(e, ACC_EFORMAT,
 			"unrecognised format: a pickle, which may run programs; write its tensors by numpy.savez or"
 			" torch.save");
+	if (p->nhead == 0 && !p->is_dir)
+		return acc_fail(e, ACC_ETRUNC, "empty: an earlier command failed?");
 	if (p->nhead == 0 || memchr(p->head, '\0', p->nhead) != NULL)
 		return acc_fail(e, ACC_EFORMAT, "unrecognised format (see accdump-read --list)");
 	acc_log_propose(p->head, p->nhead, pattern, sizeof pattern);
