@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -13,6 +14,22 @@
 enum { MAXOPT = 64, KEY_HELP = 'h', KEY_VERSION = 'V', KEY_LANG = 255 };
 
 static const struct cli *self;
+
+/* Where 0, 1 or 2 is closed, as cron and daemons leave them, the next file that is opened gets its
+ * number: a page is then closed as "standard output", a message goes into a table. So /dev/null
+ * takes the number, the wrong way round: reading 0, or writing 1, fails as it does when closed.
+ * A constructor, since no program may open anything before. */
+__attribute__((constructor)) static void
+hold_standard(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) {
+			/* 2 may be what is closed. */
+			fputs("a standard descriptor is closed, and /dev/null cannot be opened\n", stderr);
+			_exit(2);
+		}
+}
 
 const char *
 cli_prog(void)
