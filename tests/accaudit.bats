@@ -156,6 +156,25 @@ replayed() { # family, folder
 	replayed optimizers replay_ops
 }
 
+@test "optimizers as torch 2.15 calls them: AdamW is adam with another decay" {
+	accaudit "$DATA/wild/optimizers.acc.gz" | accfmt --json | jq -c 'select(.io == "out")' >causes
+	jq -es 'length > 100 and all(.["audit.ok"] == (.["x-wrong"] | not))' causes
+	looks "added to the gradient, not taken off the parameter" Functional.adam.36.forward
+	looks "taken off the parameter, not added to the gradient" Functional.adam.37.forward
+}
+
+@test "NaN or Inf in a gradient of a large product is named" {
+	tar -xzf "$DATA/wild/large.tar.gz"
+	for d in right nan inf; do
+		accdump-read "$d" | accaudit >"$d.acc"
+		accfmt --json "$d.acc" | jq -r 'select(.["audit.ok"] == false) | .name'
+	done >bad
+	diff bad - <<<"Functional.linear.0.backward.output.1
+Functional.linear.0.backward.output.1"
+	run -1 bash -c 'accdiff nan right'
+	[[ $output == *"Functional.linear.0.backward: output 1 has NaN on the device"* ]]
+}
+
 @test "rarer functions" {
 	replayed rarer replay_ops
 }

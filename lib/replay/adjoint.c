@@ -110,7 +110,7 @@ acc_adjoint_pick(struct acc_adjoint *a)
 	if (acc_sums_start(&t->r, a->x->n, &s) < 0)
 		return ACC_EUNSUP;
 	for (uint32_t k = 0; k < t->nout; k++) {
-		size_t *from = acc_offsets(&t->r, t->ref[k].n, 0);
+		size_t *from = acc_offsets(&t->r, t->out[k].n, 0);
 		if (a->gout[k] == NULL)
 			continue;
 		if (from == NULL)
@@ -118,7 +118,7 @@ acc_adjoint_pick(struct acc_adjoint *a)
 		int rc = t->r.op->pick(&t->r, a->name, k, from, s.skip);
 		if (rc < 0)
 			return rc;
-		for (size_t o = 0; o < t->ref[k].n; o++) {
+		for (size_t o = 0; o < t->out[k].n; o++) {
 			if (from[o] < a->x->n)
 				acc_sums_add(&s, from[o], a->gout[k]->v[o]);
 			wild |= !isfinite(a->gout[k]->v[o]);
@@ -160,7 +160,7 @@ acc_adjoint_product(struct acc_adjoint *a)
 	struct acc_trial *t = a->t;
 	struct acc_product p = {.alpha = 1, .beta = 1};
 	struct acc_sums s;
-	int rc = t->r.op->product(&t->r, &t->ref[0], &p);
+	int rc = t->r.op->product(&t->r, &t->r.rec[0], &p);
 	if (rc < 0)
 		return rc;
 	bool of_x = p.xfrom != NULL ? a->x->v == p.xsrc : a->x->v == p.x;

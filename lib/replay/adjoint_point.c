@@ -250,7 +250,7 @@ acc_adjoint_point(struct acc_adjoint *a)
 		st.down[i] = x[i] - h;
 	}
 	/* What is added to a product: the product itself does not matter. */
-	const struct acc_dense *base = t->ref;
+	const struct acc_dense *base = t->formed->ref;
 	t->r.gradient = t->r.op->product != NULL;
 	int rc = difference(a, &st);
 	if (rc == 0 && t->r.gradient) {

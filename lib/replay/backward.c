@@ -59,10 +59,15 @@ list_inputs(struct acc_trial *t, struct inputs *in)
 }
 
 static bool
+is_shape(const struct acc_dense *a, uint32_t ndim, const int64_t *shape)
+{
+	return a->ndim == ndim && (ndim == 0 || memcmp(a->shape, shape, ndim * sizeof *shape) == 0);
+}
+
+static bool
 same_shape(const struct acc_dense *a, const struct acc_dense *b)
 {
-	return a->ndim == b->ndim &&
-	       (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
+	return is_shape(a, b->ndim, b->shape);
 }
 
 /* Recorders number gradients by the tensors among the inputs, or by the arguments. Whichever
@@ -116,7 +121,7 @@ list_gradients(struct acc_trial *t, const struct acc_dense **g, const char **why
 		if (k >= p->nin || p->in[k].type != ACC_A_TENSOR)
 			continue;
 		g[k] = p->in[k].t;
-		if (!same_shape(g[k], &t->out[k]->d)) {
+		if (!is_shape(g[k], t->out[k].ndim, t->out[k].shape)) {
 			*why = "a gradient does not have the shape of its output";
 			return false;
 		}
@@ -163,9 +168,9 @@ coarser(double unit, const struct acc_dense *d)
  * is, that is the node of an operator before it; and of cross entropy it is its last step, whose
  * gradient has one element a row. Then the gradient is right, but of something else. */
 static const char *
-of_another(const struct acc_trial *t, const struct acc_adjoint *a)
+of_another(const struct acc_trial *t, const struct acc_formed *f, const struct acc_adjoint *a)
 {
-	const struct acc_dense *x = a->x, *y = &t->out[0]->d;
+	const struct acc_dense *x = a->x, *y = &f->rec[0];
 	if (acc_str_is(t->r.name, "cross_entropy") && x->ndim > 0) {
 		size_t some = 0, rows = x->n / (size_t)(x->shape[x->ndim - 1] + (x->n == 0));
 		for (size_t i = 0; i < x->n; i++)
@@ -203,18 +208,27 @@ is_of_several(const struct acc_pass_of *p, const struct inputs *in, const struct
 
 /* Did the forward call put out what is not finite? */
 static bool
-overflowed(const struct acc_pass_of *fwd)
+overflowed(const struct acc_trial *t, const struct acc_formed *f)
 {
 	bool wild = false;
-	for (uint32_t i = 0; i < fwd->nout && !wild; i++) {
-		const struct acc_held *h =
-			fwd->out[i].type != ACC_A_TENSOR
-				? NULL
-				: (const struct acc_held *)(const void *)fwd->out[i].t;
-		for (size_t k = 0; h != NULL && h->d.v != NULL && k < h->d.n && !wild; k++)
-			wild = !isfinite(h->d.v[k]);
-	}
+	for (uint32_t i = 0; i < t->nout && !wild; i++)
+		wild = f->rec[i].v != NULL && !acc_audit_row()->finite(f->rec[i].v, f->rec[i].n);
 	return wild;
+}
+
+/* Why a gradient that is far off may be right, where the elements of its call are there to tell. */
+static const char *
+excused(struct acc_trial *t, const struct acc_formed *f, const struct inputs *in,
+	const struct input *x, bool by_pos, const struct acc_adjoint *a)
+{
+	const char *why = of_another(t, f, a);
+	if (why == NULL && is_of_several(&t->j->bwd, in, x, by_pos))
+		why = "the same tensor is another argument, too: its gradient is that of both";
+	if (why == NULL && a->err.broken && overflowed(t, f))
+		why = "its forward call overflowed, and so may its gradient";
+	if (why == NULL && t->nout > 0)
+		why = acc_exempt(t, f, 0);
+	return why;
 }
 
 static void
@@ -253,16 +267,10 @@ one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by
 	else if (test(&a, x->mode) < 0)
 		v->skip = t->r.why;
 	bool far = v->skip == NULL && acc_far_off(&a.err, v->low);
-	if (far)
-		v->skip = of_another(t, &a);
-	if (far && v->skip == NULL && !t->large && is_of_several(&t->j->bwd, in, x, by_pos))
-		v->skip = "the same tensor is another argument, too: its gradient is that of both";
-	if (far && v->skip == NULL && a.err.broken && overflowed(&t->j->fwd))
-		v->skip = "its forward call overflowed, and so may its gradient";
-	if (far && v->skip == NULL && t->j->again)
+	if (far && t->j->again)
 		v->skip = "a gradient of its gradients was taken, too: it is that of both";
-	if (far && v->skip == NULL && !t->large && t->nout > 0)
-		v->skip = acc_exempt(t, 0);
+	else if (far && t->formed != NULL)
+		v->skip = excused(t, t->formed, in, x, by_pos, &a);
 	if (a.part > 0)
 		v->part = a.part;
 	acc_slope_keep(&tally->slope, &a.slope);

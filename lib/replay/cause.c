@@ -112,14 +112,12 @@ acc_cause_plain(struct acc_arena *mem, const struct acc_dense *rec, const double
 }
 
 const char *
-acc_cause_forward(struct acc_trial *t, uint32_t k)
+acc_cause_forward(struct acc_trial *t, const struct acc_formed *f, uint32_t k)
 {
-	const struct acc_dense *rec = &t->out[k]->d;
-	const double *ref = t->ref[k].v;
+	const struct acc_dense *rec = &f->rec[k];
+	const double *ref = f->ref[k].v;
 	const char *s = NULL;
 	t->explained = false;
-	if (t->large)
-		return NULL;
 	if (k == 0 && acc_is_float(rec->dtype))
 		s = acc_cause_argument(t, rec, ref);
 	t->explained &= s != NULL;

@@ -27,7 +27,7 @@ acc_trial_outputs(struct acc_trial *t, bool mag)
 {
 	struct acc_dense *o = acc_alloc(t->r.mem, t->nout * sizeof *o);
 	for (uint32_t i = 0; o != NULL && i < t->nout; i++) {
-		o[i] = t->out[i]->d;
+		o[i] = t->r.rec[i];
 		o[i].v = acc_alloc(t->r.mem, o[i].n * sizeof *o[i].v);
 		o[i].mag = mag ? acc_alloc(t->r.mem, o[i].n * sizeof *o[i].mag) : NULL;
 		if (o[i].v == NULL || (mag && o[i].mag == NULL))
@@ -64,12 +64,17 @@ acc_trial_open(struct acc_trial *t, struct acc_audit_job *j, const struct acc_op
 	acc_each_held(p->out, p->nout, count, &n);
 	struct gather g = {acc_alloc(&j->mem, n * sizeof(struct acc_held *)), 0, n};
 	struct acc_dense *rec = acc_alloc(&j->mem, n * sizeof *rec);
-	if (g.list == NULL || rec == NULL)
+	struct acc_outline *out = acc_alloc(&j->mem, n * sizeof *out);
+	if (g.list == NULL || rec == NULL || out == NULL)
 		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
 	acc_each_held(p->out, p->nout, collect, &g);
-	for (uint32_t i = 0; i < n; i++)
-		rec[i] = g.list[i]->d;
-	t->out = g.list;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_held *h = g.list[i];
+		rec[i] = h->d;
+		out[i] = (struct acc_outline){h->d.dtype, h->d.ndim, rec[i].shape, h->d.n, h->line,
+			h->first, h->err, (const struct acc_sealed *)(const void *)h->d.v};
+	}
+	t->out = out;
 	t->nout = n;
 	t->r.rec = rec;
 	t->r.nrec = n;
@@ -85,7 +90,7 @@ int
 acc_trial_product(struct acc_trial *t)
 {
 	t->product = (struct acc_product){.alpha = 1, .beta = 1};
-	int rc = t->r.op->product(&t->r, &t->out[0]->d, &t->product);
+	int rc = t->r.op->product(&t->r, &t->r.rec[0], &t->product);
 	t->large = rc == 0 && !t->j->form && acc_product_large(&t->product, t->r.op->streams);
 	return rc;
 }
@@ -95,16 +100,14 @@ acc_trial_start(struct acc_trial *t, struct acc_audit_job *j, const struct acc_o
 {
 	if (acc_trial_open(t, j, op) < 0 || (op->product != NULL && acc_trial_product(t) < 0))
 		return ACC_EUNSUP;
-	if (t->large) {
-		t->ref = acc_alloc(t->r.mem, t->nout * sizeof *t->ref);
-		for (uint32_t i = 0; t->ref != NULL && i < t->nout; i++)
-			t->ref[i] = t->out[i]->d;
-		return t->ref == NULL ? acc_cannot(&t->r, ACC_NOMEM_TEXT) : 0;
-	}
-	t->ref = acc_trial_outputs(t, true);
-	if (t->ref == NULL)
+	if (t->large)
+		return 0;
+	struct acc_formed *f = acc_alloc(t->r.mem, sizeof *f);
+	if (f == NULL || (f->ref = acc_trial_outputs(t, true)) == NULL)
 		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
-	return acc_replay_eval(&t->r, t->ref);
+	f->rec = t->r.rec;
+	t->formed = f;
+	return acc_replay_eval(&t->r, f->ref);
 }
 
 static int
@@ -183,69 +186,94 @@ static bool
 product_of(struct acc_trial *t, uint32_t k, struct acc_product *p)
 {
 	*p = (struct acc_product){.alpha = 1, .beta = 1};
-	return k == 0 && t->r.op->product != NULL && t->r.op->product(&t->r, &t->ref[0], p) == 0;
+	return k == 0 && t->r.op->product != NULL && t->r.op->product(&t->r, &t->r.rec[0], p) == 0;
 }
 
-static void
-judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
+static struct yardstick
+yardstick(const struct acc_trial *t, enum acc_dtype own, bool wild)
 {
-	const struct acc_dense *rec = &t->out[k]->d, *ref = &t->ref[k];
-	struct acc_tally *tally = &t->j->tally[k];
-	struct acc_errsum s = {0}, coarse = {0};
-	enum acc_dtype in = rec->dtype;
+	enum acc_dtype in = own;
 	/* Where all inputs are finer than the output, they may have been rounded first. */
 	acc_each_held(t->j->fwd.in, t->j->fwd.nin, any_as_fine, &in);
-	double unit = acc_unit(rec->dtype);
-	struct yardstick y = {.t = rec->dtype,
+	double unit = acc_unit(own);
+	double work = in == ACC_NODTYPE || t->j->casts ? acc_work_unit(unit) : unit;
+	return (struct yardstick){.t = own,
 		.exact = t->r.op->rounding == ACC_EXACT,
 		.wild = wild,
 		.r = {.unit = unit,
-			.tiny = acc_tiny_of(rec->dtype),
-			.max = acc_max_of(rec->dtype),
-			.work = in == ACC_NODTYPE || t->j->casts ? acc_work_unit(unit) : unit}};
-	y.r.coarse = t->r.rounds ? y.r.work : unit;
-	v->low = acc_is_float(rec->dtype) && acc_unit_low(unit);
-	v->rounding = (uint8_t)(acc_is_float(rec->dtype) ? t->r.op->rounding : ACC_EXACT);
-	if (rec->v == NULL && rec->n > 0) {
-		v->skip = t->out[k]->err != NULL ? t->out[k]->err : "recorded without data";
-		return;
-	}
-	if (t->large && acc_freivalds(t, &t->product, rec, y.r.max, unit, y.r.work, &s, &coarse,
-				&tally->forms, &v->part) < 0) {
+			.tiny = acc_tiny_of(own),
+			.max = acc_max_of(own),
+			.work = work,
+			.coarse = t->r.rounds ? work : unit}};
+}
+
+static void
+judge_large(struct acc_trial *t, uint32_t k, const struct yardstick *y, struct acc_audited *v)
+{
+	struct acc_tally *tally = &t->j->tally[k];
+	struct acc_errsum s = {0}, coarse = {0};
+	if (acc_freivalds(t, &t->product, t->out[k].dtype, t->out[k].v, y->r.max, y->r.unit,
+		    y->r.work, &s, &coarse, &tally->forms, &v->part) < 0) {
 		v->skip = t->r.why;
 		return;
 	}
-	for (size_t i = 0; i < rec->n && !t->large; i += ACC_AUDIT_BLOCK) {
+	acc_err_merge(&tally->err, &s);
+	acc_err_merge(&tally->coarse, &coarse);
+	tally->parts++;
+	tally->far += acc_far_off(&s, v->low);
+}
+
+static void
+judge_formed(struct acc_trial *t, const struct acc_formed *f, uint32_t k, const struct yardstick *y,
+	struct acc_audited *v)
+{
+	const struct acc_dense *rec = &f->rec[k], *ref = &f->ref[k];
+	struct acc_tally *tally = &t->j->tally[k];
+	struct acc_errsum s = {0}, coarse = {0};
+	for (size_t i = 0; i < rec->n; i += ACC_AUDIT_BLOCK) {
 		size_t n = rec->n - i < ACC_AUDIT_BLOCK ? rec->n - i : ACC_AUDIT_BLOCK;
-		judge_block(&y, rec->v + i, ref->v + i, ref->mag + i, n, &s, &coarse);
+		judge_block(y, rec->v + i, ref->v + i, ref->mag + i, n, &s, &coarse);
 	}
 	acc_err_merge(&tally->err, &s);
 	acc_err_merge(&tally->coarse, &coarse);
-	struct acc_slope_of of = {rec->dtype, unit, y.r.work, rec->n, rec->v, ref->v, ref->mag,
-		NULL};
+	struct acc_slope_of of = {rec->dtype, y->r.unit, y->r.work, rec->n, rec->v, ref->v,
+		ref->mag, NULL};
 	struct acc_slope_found slope = {0};
 	if (acc_slope_applies(t) && acc_slope(&t->r, &of, &slope) < 0)
 		v->skip = t->r.why;
 	acc_slope_keep(&tally->slope, &slope);
 	tally->parts++;
 	bool far = acc_far_off(&s, v->low);
-	if (!t->large && (far || (v->rounding == ACC_EXACT && acc_err_max(&s) > 0.5)))
-		v->skip = acc_exempt(t, k);
+	if (far || (v->rounding == ACC_EXACT && acc_err_max(&s) > 0.5))
+		v->skip = acc_exempt(t, f, k);
 	if (v->skip != NULL || !far)
 		return;
 	struct acc_product p;
-	if (!t->large && rec->dtype == ACC_F32 && product_of(t, k, &p) &&
+	if (rec->dtype == ACC_F32 && product_of(t, k, &p) &&
 		acc_form_product(&t->r, &p, rec->v, &tally->forms) < 0)
 		v->skip = ACC_NOMEM_TEXT;
 	tally->far++;
 	if (tally->far == 1) {
-		tally->cause = acc_cause_forward(t, k);
+		tally->cause = acc_cause_forward(t, f, k);
 		tally->explained = t->explained;
 	}
-	if (t->large)
-		return;
 	tally->rough = acc_cause_rough(rec, ref->v) && (tally->rough || tally->far == 1);
-	acc_spots_add(&tally->spots, rec, ref->v, t->out[k]->first);
+	acc_spots_add(&tally->spots, rec, ref->v, t->out[k].first);
+}
+
+static void
+judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
+{
+	const struct acc_outline *rec = &t->out[k];
+	const struct yardstick y = yardstick(t, rec->dtype, wild);
+	v->low = acc_is_float(rec->dtype) && acc_unit_low(y.r.unit);
+	v->rounding = (uint8_t)(acc_is_float(rec->dtype) ? t->r.op->rounding : ACC_EXACT);
+	if (rec->v == NULL && rec->n > 0)
+		v->skip = rec->err != NULL ? rec->err : "recorded without data";
+	else if (t->formed == NULL)
+		judge_large(t, k, &y, v);
+	else
+		judge_formed(t, t->formed, k, &y, v);
 }
 
 void
@@ -256,7 +284,7 @@ acc_forward(struct acc_trial *t)
 	acc_each_held(t->j->fwd.kw, t->j->fwd.nkw, any_wild, &wild);
 	for (uint32_t k = 0; k < t->nout; k++) {
 		struct acc_audited *v = &t->j->result[k];
-		v->line = t->out[k]->line;
+		v->line = t->out[k].line;
 		v->cls = t->r.op->cls;
 		v->steps = acc_op_steps(t->j->op);
 		v->tells_steps = (t->r.op->flags & ACC_TELLS_STEPS) != 0;

@@ -43,6 +43,12 @@ struct matrix {
 	double *line;
 };
 
+static const struct acc_sealed *
+sealed(const double *v)
+{
+	return (const struct acc_sealed *)(const void *)v;
+}
+
 static bool
 neighbours(const size_t *t, size_t n)
 {
@@ -53,13 +59,13 @@ neighbours(const size_t *t, size_t n)
 }
 
 static int
-matrix(struct acc_trial *t, const double *v, const size_t *ta, size_t na, const size_t *tb,
-	size_t nb, struct matrix *m)
+matrix(struct acc_trial *t, const struct acc_sealed *v, const size_t *ta, size_t na,
+	const size_t *tb, size_t nb, struct matrix *m)
 {
 	*m = (struct matrix){.na = na, .nb = nb, .ta = ta, .tb = tb};
 	m->turned = !neighbours(tb, nb) && neighbours(ta, na);
 	m->apart = !m->turned && !neighbours(tb, nb);
-	if (acc_window_open(&m->w, t->j, v) < 0)
+	if (acc_window_of(&m->w, t->j, v) < 0)
 		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
 	if (m->apart && m->w.held != NULL)
 		return acc_cannot(&t->r, "too large to be recomputed");
@@ -203,7 +209,8 @@ spread(struct acc_replay *r, size_t n, size_t want, size_t *count_of)
 }
 
 static int
-check_start(struct acc_trial *t, const struct acc_product *p, const double *rec, struct check *c)
+check_start(struct acc_trial *t, const struct acc_product *p, const struct acc_sealed *rec,
+	struct check *c)
 {
 	struct acc_replay *r = &t->r;
 	size_t m = p->m, n = p->n, nk = p->nk, most = m > n ? m : n, side = 1;
@@ -233,10 +240,10 @@ check_start(struct acc_trial *t, const struct acc_product *p, const double *rec,
 	clear(c->bias_i, m);
 	clear(c->bias_j, n);
 	clear(c->bi, c->nii * n);
-	if (matrix(t, p->x, p->xm, m, p->xk, nk, &c->x) < 0 ||
-		matrix(t, p->y, p->yk, nk, p->yn, n, &c->y) < 0 ||
+	if (matrix(t, sealed(p->x), p->xm, m, p->xk, nk, &c->x) < 0 ||
+		matrix(t, sealed(p->y), p->yk, nk, p->yn, n, &c->y) < 0 ||
 		matrix(t, rec, p->om, m, p->on, n, &c->o) < 0 ||
-		(p->bias != NULL && matrix(t, p->bias, p->bm, m, p->bn, n, &c->bias) < 0))
+		(p->bias != NULL && matrix(t, sealed(p->bias), p->bm, m, p->bn, n, &c->bias) < 0))
 		return ACC_EUNSUP;
 	return 0;
 }
@@ -381,15 +388,15 @@ batch(struct acc_trial *t, struct check *c, size_t b, const struct ruler *u)
 }
 
 int
-acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc_dense *rec,
-	double max, double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse,
+acc_freivalds(struct acc_trial *t, const struct acc_product *p, enum acc_dtype dtype,
+	const struct acc_sealed *rec, double max, double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse,
 	struct acc_forms *forms, double *part)
 {
-	struct ruler u = {unit, work, max, err, coarse, rec->dtype == ACC_F32 ? forms : NULL};
+	struct ruler u = {unit, work, max, err, coarse, dtype == ACC_F32 ? forms : NULL};
 	struct check c;
 	if (p->nb == 0 || p->m == 0 || p->n == 0 || p->nk == 0)
 		return acc_cannot(&t->r, "a product of empty tensors");
-	int rc = check_start(t, p, rec->v, &c);
+	int rc = check_start(t, p, rec, &c);
 	c.gradient = t->j->backward;
 	c.some = c.gradient && !t->j->reader->all && p->m >= SOME && p->alpha != 0 && !c.x.turned &&
 		 !c.x.apart && !c.o.turned && !c.o.apart;
@@ -435,8 +442,8 @@ acc_freivalds_gradient(struct acc_adjoint *a, const struct acc_product *p, bool 
 	struct acc_product q;
 	if (acc_product_gradient(a, p, of_x, &q) < 0)
 		return acc_cannot(&a->t->r, "too large to be recomputed");
-	return acc_freivalds(a->t, &q, a->gin, a->max, a->unit, a->work, &a->err, &a->coarse,
-		&a->forms, &a->part);
+	return acc_freivalds(a->t, &q, a->gin->dtype, sealed(a->gin->v), a->max, a->unit, a->work,
+		&a->err, &a->coarse, &a->forms, &a->part);
 }
 
 static void
@@ -465,7 +472,7 @@ acc_freivalds_added(struct acc_adjoint *a, struct acc_sums *s)
 	struct matrix m;
 	if (g == NULL || p->bias != a->x->v || p->m == 0 || p->n == 0)
 		return acc_cannot(&t->r, "too large to be recomputed");
-	if (matrix(t, g, p->om, p->m, p->on, p->n, &m) < 0)
+	if (matrix(t, sealed(g), p->om, p->m, p->on, p->n, &m) < 0)
 		return ACC_EUNSUP;
 	if (m.turned || m.apart)
 		return acc_cannot(&t->r, "too large to be recomputed");

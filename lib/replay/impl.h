@@ -236,6 +236,8 @@ void acc_widen(enum acc_dtype t, const void *p, size_t n, double *out);
 /* n elements of one that is open, from `first` on. 0, or < 0 with err set. */
 int acc_held_read(struct acc_audit_job *j, struct acc_held *h, size_t first, size_t n, double *out);
 
+/* Elements that may be in no memory: all that can be done with them is to open a window. */
+struct acc_sealed;
 /* A view of the elements of a tensor of the job that may be open, as one moves over them. */
 struct acc_window {
 	struct acc_audit_job *j;
@@ -247,6 +249,7 @@ struct acc_window {
 };
 /* By what stands for the tensor, or its elements. 0 or < 0: out of memory. */
 int acc_window_open(struct acc_window *w, struct acc_audit_job *j, const double *v);
+int acc_window_of(struct acc_window *w, struct acc_audit_job *j, const struct acc_sealed *v);
 /* n elements from `at` on, until the next call; NULL: err. */
 const double *acc_window_at(struct acc_window *w, size_t at, size_t n);
 
@@ -257,15 +260,29 @@ void acc_audit_job_test(struct acc_audit_job *j, const struct acc_op *op);
 /* Nothing of the call is audited. */
 void acc_audit_job_skip(struct acc_audit_job *j, const char *why);
 
+/* An output of a call of any size. */
+struct acc_outline {
+	enum acc_dtype dtype;
+	uint32_t ndim;
+	const int64_t *shape;
+	size_t n, line, first;
+	const char *err;
+	const struct acc_sealed *v; /* NULL: recorded without data */
+};
+/* The outputs of a call that is in memory: as they were recorded, and as they were evaluated. */
+struct acc_formed {
+	const struct acc_dense *rec;
+	struct acc_dense *ref;
+};
 /* A run of one test: the replay, and room for it. */
 struct acc_trial {
 	struct acc_audit_job *j;
 	struct acc_replay r;
-	struct acc_held **out; /* forward outputs, in order */
+	struct acc_outline *out; /* forward outputs, in order */
 	uint32_t nout;
-	struct acc_dense *ref;      /* what was evaluated, of each; of a large product nothing */
-	bool large, explained;      /* explained: an argument that was tried gives output 0 */
-	struct acc_product product; /* if large */
+	const struct acc_formed *formed; /* NULL: it is large, or was not evaluated */
+	bool large, explained;           /* explained: an argument that was tried gives output 0 */
+	struct acc_product product;      /* if large */
 };
 /* The call as its row sees it. 0, or < 0: see t->r.why. */
 int acc_trial_open(struct acc_trial *t, struct acc_audit_job *j, const struct acc_op *op);
@@ -320,8 +337,8 @@ int acc_adjoint_move(struct acc_adjoint *a);
 int acc_adjoint_pick(struct acc_adjoint *a);
 int acc_adjoint_point(struct acc_adjoint *a);
 int acc_adjoint_block(struct acc_adjoint *a, bool whole);
-/* Why an output k that is not what its inputs give is no fault: a sentence, or NULL. */
-const char *acc_exempt(struct acc_trial *t, uint32_t k);
+/* Why an output that is not what its inputs give k is no fault: a sentence, or NULL. */
+const char *acc_exempt(struct acc_trial *t, const struct acc_formed *f, uint32_t k);
 /* --- a factor (slope.c) --- */
 struct acc_slope_of {
 	enum acc_dtype dtype;
@@ -340,7 +357,7 @@ void acc_slope_keep(struct acc_slope_found *best, const struct acc_slope_found *
 /* The gradient against the sums. */
 void acc_adjoint_compare(struct acc_adjoint *a, const struct acc_sums *s);
 /* --- causes (cause.c): a sentence, or NULL --- */
-const char *acc_cause_forward(struct acc_trial *t, uint32_t k);
+const char *acc_cause_forward(struct acc_trial *t, const struct acc_formed *f, uint32_t k);
 const char *acc_cause_plain(struct acc_arena *mem, const struct acc_dense *rec, const double *ref);
 /* As far off as 16 bits on the way are, everywhere? */
 bool acc_cause_rough(const struct acc_dense *rec, const double *ref);
@@ -354,8 +371,8 @@ bool acc_product_large(const struct acc_product *p, bool streams);
 /* Small enough to be formed where it is wrong. */
 bool acc_product_formed(const struct acc_product *p);
 /* max: beyond it, it may have overflowed. */
-int acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc_dense *rec,
-	double max, double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse,
+int acc_freivalds(struct acc_trial *t, const struct acc_product *p, enum acc_dtype dtype,
+	const struct acc_sealed *rec, double max, double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse,
 	struct acc_forms *forms, double *part);
 /* The product that the gradient of x (or y) is; 0, or < 0: it is none of the kind. */
 int acc_product_gradient(struct acc_adjoint *a, const struct acc_product *p, bool of_x,

@@ -234,6 +234,12 @@ acc_window_open(struct acc_window *w, struct acc_audit_job *j, const double *v)
 	return 0;
 }
 
+int
+acc_window_of(struct acc_window *w, struct acc_audit_job *j, const struct acc_sealed *v)
+{
+	return acc_window_open(w, j, (const double *)(const void *)v);
+}
+
 enum { WINDOW = 1 << 14 };
 
 const double *

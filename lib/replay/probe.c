@@ -154,14 +154,14 @@ take_in(struct acc_adjoint *a, struct probe *p)
 			struct block_sum *s = &p->sum[block_of(&p->out, o)];
 			double jv = (p->fup[k].v[o] - p->fdown[k].v[o]) / (2 * p->h);
 			double term = g->v[o] * jv, size = fabs(p->fup[k].v[o]);
-			if (a->t->ref[k].mag != NULL) /* it is what larger numbers leave */
-				size = fmax(size, a->t->ref[k].mag[o]);
+			if (a->t->formed->ref[k].mag != NULL) /* it is what larger numbers leave */
+				size = fmax(size, a->t->formed->ref[k].mag[o]);
 			s->out += term;
 			s->out2 += term * term;
 			s->abs += fabs(term);
 			s->noise += fabs(g->v[o]) * ((0x1p-51 / p->h) * size + blur(p, k, o, jv));
 			s->wild |= !isfinite(term);
-			double y = g->v[o] * a->t->ref[k].v[o];
+			double y = g->v[o] * a->t->formed->ref[k].v[o];
 			s->saved2 += saves ? y * y : 0;
 			s->logs += logs ? g->v[o] : 0;
 		}
@@ -229,7 +229,7 @@ acc_adjoint_block(struct acc_adjoint *a, bool whole)
 		rc = t->r.op->blocks(&t->r, a->name, &p.in, &p.out);
 	} else {
 		rows(a->x, &p.in);
-		rows(&t->ref[0], &p.out);
+		rows(&t->formed->ref[0], &p.out);
 	}
 	p.n = blocks(&p.in);
 	if (rc < 0 || n == 0)

@@ -62,7 +62,7 @@ prepare(struct rows *r)
 	}
 	r->ids = ids;
 	r->table = (struct acc_held *)(uintptr_t)(const void *)w;
-	r->out = r->t.out[0];
+	r->out = held(r->j->fwd.out, r->j->fwd.nout, 0);
 	for (uint32_t i = 0; j->backward && i < j->bwd.nout; i++) {
 		struct acc_held *g = held(j->bwd.out, j->bwd.nout, i);
 		if (g != NULL && acc_gradient_input(&r->t, i, NULL) != r->table)

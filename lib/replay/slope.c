@@ -93,7 +93,7 @@ acc_slope_applies(const struct acc_trial *t)
 {
 	static const char *const families[] = {"add", "sub", "mul"};
 	const struct acc_replay *r = &t->r;
-	enum acc_dtype own = t->nout > 0 ? t->out[0]->d.dtype : ACC_NODTYPE;
+	enum acc_dtype own = t->nout > 0 ? t->out[0].dtype : ACC_NODTYPE;
 	bool found = r->op->product != NULL;
 	for (size_t i = 0; i < sizeof families / sizeof *families; i++)
 		found |= r->info != NULL && strcmp(r->info->family, families[i]) == 0;

@@ -211,11 +211,13 @@ tensor(struct look *l, const double *v, bool input, uint32_t *k)
 		return s.found;
 	}
 	for (uint32_t i = 0; !input && i < l->t.nout; i++) {
-		if (l->t.out[i]->d.v != v)
+		if (l->t.out[i].v != (const struct acc_sealed *)(const void *)v)
 			continue;
 		*k = i;
-		if (!j->backward)
-			return l->t.out[i];
+		if (!j->backward) {
+			acc_each_held(j->fwd.out, j->fwd.nout, find, &s);
+			return s.found;
+		}
 		return i < j->bwd.nin && j->bwd.in[i].type == ACC_A_TENSOR
 			       ? (struct acc_held *)(void *)j->bwd.in[i].t
 			       : NULL;
