@@ -392,12 +392,19 @@ steps(const struct attempt *a)
 		return NULL;
 	if (matches_number(a, "weight_decay", 0))
 		return "the weight decay is missing";
-	bool coupled = is(r, "adam");
-	if (!coupled && !is(r, "adamw"))
+	bool coupled = is(r, "adam"), decoupled = false, other;
+	if ((!coupled && !is(r, "adamw")) ||
+		acc_arg_bool(r, "decoupled_weight_decay", &decoupled) < 0)
 		return NULL;
-	r->op = acc_op_find(acc_str(coupled ? "adamw" : "adam"));
-	bool other = equals(a, with(a, NULL, 0));
-	r->op = op;
+	if (coupled) {
+		coupled = !decoupled;
+		other = matches(a, "decoupled_weight_decay",
+			(struct acc_value){.type = ACC_A_BOOL, .b = coupled});
+	} else {
+		r->op = acc_op_find(acc_str("adam"));
+		other = equals(a, with(a, NULL, 0));
+		r->op = op;
+	}
 	if (!other)
 		return NULL;
 	return coupled ? "the weight decay is taken off the parameter, not added to the gradient"

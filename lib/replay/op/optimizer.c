@@ -19,6 +19,7 @@ struct adam {
 	enum form form;
 	double lr, b1, b2, eps, decay, scale;
 	double c1, c2; /* 1 - beta^t */
+	double counted; /* what its bias corrections are rounded by, where their step is a tensor */
 	bool amsgrad, maximize, nesterov;
 };
 
@@ -102,11 +103,14 @@ adam_one(struct acc_replay *r, const struct adam *k, const struct acc_dense *g,
 	if (!(k->c1 != 0) || !(k->c2 > 0))
 		return acc_cannot(r, "its step is not understood");
 	for (size_t i = 0; i < g->n; i++) {
+		const double fine = acc_work_unit(acc_unit(g->dtype));
 		struct state e = {.p = s[PARAM].x->v[i],
 			.m = s[FIRST].x->v[i],
 			.v = s[SECOND].x->v[i],
 			.max = s[MOST].x == NULL ? 0 : s[MOST].x->v[i]};
 		adam_step(k, g->v[i], &e);
+		/* 1 - beta^t has the rounding of beta^t, near 1. */
+		e.pmag += fabs(e.p - s[PARAM].x->v[i]) * (1 / k->c1 + 1 / k->c2) * k->counted / fine;
 		store(&s[PARAM], i, e.p, e.pmag);
 		store(&s[FIRST], i, e.m, e.mmag);
 		store(&s[SECOND], i, e.v, e.vmag);
@@ -127,13 +131,21 @@ static int
 read_adam(struct acc_replay *r, struct adam *k)
 {
 	*k = (struct adam){.form = (enum form)r->op->which, .scale = 1, .c1 = 1, .c2 = 1};
-	return need(r, "lr", &k->lr) < 0 || need(r, "beta1", &k->b1) < 0 ||
-			       need(r, "beta2", &k->b2) < 0 || need(r, "eps", &k->eps) < 0 ||
-			       acc_arg_float(r, "weight_decay", &k->decay) < 0 ||
-			       acc_arg_bool(r, "amsgrad", &k->amsgrad) < 0 ||
-			       acc_arg_bool(r, "maximize", &k->maximize) < 0
-		       ? ACC_EUNSUP
-		       : 0;
+	bool decoupled = false, capturable = false, differentiable = false;
+	if (need(r, "lr", &k->lr) < 0 || need(r, "beta1", &k->b1) < 0 ||
+		need(r, "beta2", &k->b2) < 0 || need(r, "eps", &k->eps) < 0 ||
+		acc_arg_float(r, "weight_decay", &k->decay) < 0 ||
+		acc_arg_bool(r, "decoupled_weight_decay", &decoupled) < 0 ||
+		acc_arg_bool(r, "capturable", &capturable) < 0 ||
+		acc_arg_bool(r, "differentiable", &differentiable) < 0 ||
+		acc_arg_bool(r, "amsgrad", &k->amsgrad) < 0 ||
+		acc_arg_bool(r, "maximize", &k->maximize) < 0)
+		return ACC_EUNSUP;
+	/* Then they are computed on the device, in the f32 of the step. */
+	k->counted = capturable || differentiable ? acc_unit(ACC_F32) : 0;
+	/* As torch.optim.AdamW calls adam. */
+	k->form = decoupled ? ADAMW : k->form;
+	return 0;
 }
 
 /* What scales gradients, and what says that the step is left out. */
@@ -385,7 +397,9 @@ momentum(struct acc_replay *r, struct acc_dense *out)
 		.flags = ACC_NO_BACKWARD, .eval = f, .which = w \
 	}
 #define LISTS "params|self grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps "
-#define NUMBERS "lr beta1 beta2 weight_decay eps amsgrad maximize grad_scale found_inf"
+#define NUMBERS \
+	"lr beta1 beta2 weight_decay eps amsgrad maximize grad_scale found_inf " \
+	"decoupled_weight_decay capturable differentiable"
 const struct acc_op acc_ops_optimizer[] = {
 	STEP("adam", LISTS NUMBERS, adam_lists, ADAM),
 	STEP("adamw", LISTS NUMBERS, adam_lists, ADAMW),
