@@ -5,13 +5,12 @@
 #include <math.h>
 #include <msgpack.h>
 
-/* msgpack-c's packing, with an append that is compiled in: room for what is packed has been
- * made before. */
+/* Where a packer writes to: room for what is packed has been made before. */
 static inline int
-append(struct acc_buf *b, const void *from, size_t n)
+append(void *buf, const char *p, size_t n)
 {
+	struct acc_buf *b = buf;
 	uint8_t *to = b->p + b->n;
-	const uint8_t *p = from;
 	/* Most are few: a call would take longer than the copy. */
 	if (n > 16) {
 		memcpy(to, p, n);
@@ -35,19 +34,16 @@ reserve(struct acc_buf *b, size_t more)
 	return b->cap - b->n >= more ? 0 : acc_buf_reserve(b, more);
 }
 
-#define msgpack_pack_inline_func(name) static inline int pack##name
-#define msgpack_pack_inline_func_cint(name) static inline int pack##name
-#define msgpack_pack_inline_func_fixint(name) static inline int pack_fix##name
-#define msgpack_pack_user struct acc_buf *
-#define msgpack_pack_append_buffer(user, buf, len) return append(user, buf, len)
-#include <msgpack/pack_template.h>
+/* msgpack-c's packer of a buffer. It is made where it is used, so that the compiler sees what it calls,
+ * and compiles that in. */
+#define INTO(b) (&(msgpack_packer){.data = (b), .callback = append})
 
 enum { HEAD = 9 }; /* bytes before a value's content, at most */
 
 static inline void
 pack_text(struct acc_buf *b, struct acc_str s)
 {
-	pack_str(b, s.n);
+	msgpack_pack_str(INTO(b), s.n);
 	append(b, s.p, s.n);
 }
 
@@ -70,37 +66,37 @@ pack_value(struct acc_buf *b, const struct acc_val *v)
 {
 	switch (v->type) {
 	case ACC_V_NIL:
-		pack_nil(b);
+		msgpack_pack_nil(INTO(b));
 		return;
 	case ACC_V_BOOL:
-		v->b ? pack_true(b) : pack_false(b);
+		v->b ? msgpack_pack_true(INTO(b)) : msgpack_pack_false(INTO(b));
 		return;
 	case ACC_V_INT:
-		pack_int64(b, v->i);
+		msgpack_pack_int64(INTO(b), v->i);
 		return;
 	case ACC_V_UINT:
-		pack_uint64(b, v->u);
+		msgpack_pack_uint64(INTO(b), v->u);
 		return;
 	case ACC_V_F64: /* most statistics were computed in f32; what was read goes out as it came */
 		if (v->n == 0 && fabs(v->f) <= FLT_MAX && (double)(float)v->f == v->f)
-			pack_float(b, (float)v->f);
+			msgpack_pack_float(INTO(b), (float)v->f);
 		else
-			pack_double(b, v->f);
+			msgpack_pack_double(INTO(b), v->f);
 		return;
 	case ACC_V_TEXT:
 		pack_text(b, v->s);
 		return;
 	case ACC_V_BIN:
-		pack_bin(b, v->s.n);
+		msgpack_pack_bin(INTO(b), v->s.n);
 		append(b, v->s.p, v->s.n);
 		return;
 	case ACC_V_INTS:
-		pack_array(b, v->n);
+		msgpack_pack_array(INTO(b), v->n);
 		for (uint32_t i = 0; i < v->n; i++)
-			pack_int64(b, v->ints[i]);
+			msgpack_pack_int64(INTO(b), v->ints[i]);
 		return;
 	case ACC_V_TEXTS:
-		pack_array(b, v->n);
+		msgpack_pack_array(INTO(b), v->n);
 		for (uint32_t i = 0; i < v->n; i++)
 			pack_text(b, v->texts[i]);
 		return;
@@ -133,10 +129,10 @@ pack_raw(const struct acc_rec *r, uint32_t i, uint32_t n, struct acc_buf *out)
 	size_t size = (size_t)(end - (const char *)f->raw);
 	if (reserve(out, HEAD + f->key.n + size) < 0)
 		return ACC_ENOMEM;
-	pack_str(out, f->key.n);
+	msgpack_pack_str(INTO(out), f->key.n);
 	append(out, f->key.p, f->key.n + (behind ? size : 0));
 	if (!behind)
-		append(out, f->raw, size);
+		append(out, (const char *)f->raw, size);
 	return i;
 }
 
@@ -161,9 +157,9 @@ encode(const struct acc_rec *r, bool but_blob, struct acc_buf *out, struct acc_e
 	size_t start = out->n, blob = but_blob ? r->f[n].v.s.n : 0;
 	int rc = r->lost ? ACC_ENOMEM : acc_buf_reserve(out, 3 * HEAD + r->kind.n);
 	if (rc == 0) {
-		pack_array(out, 2);
+		msgpack_pack_array(INTO(out), 2);
 		pack_text(out, r->kind);
-		pack_map(out, r->n);
+		msgpack_pack_map(INTO(out), r->n);
 	}
 	for (uint32_t i = 0; i < n && rc == 0;) {
 		const struct acc_field *f = &r->f[i];
@@ -180,7 +176,7 @@ encode(const struct acc_rec *r, bool but_blob, struct acc_buf *out, struct acc_e
 		rc = acc_buf_reserve(out, 2 * HEAD + r->f[n].key.n);
 	if (rc == 0 && but_blob) {
 		pack_text(out, r->f[n].key);
-		pack_bin(out, blob);
+		msgpack_pack_bin(INTO(out), blob);
 	}
 	if (rc != 0)
 		return acc_nomem(e);
