@@ -184,7 +184,7 @@ pool(struct acc_replay *r, struct acc_dense *out)
 	if (r->nrec > (max ? 2 : 1) || (r->nrec == 2 && out[1].n != out[0].n))
 		return acc_cannot(r, "its further outputs are not understood");
 	for (size_t o = 0; o < out[0].n; o++) {
-		size_t plane, from;
+		size_t plane, from = 0; /* of an average, nobody's */
 		double mag = 0;
 		coordinates(&p, o, at, &plane);
 		window(&p, at, &w);
