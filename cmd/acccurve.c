@@ -190,7 +190,8 @@ say_unjudged(struct acc_curves *cs, const char *preset, struct cli_out *out)
 	if (!acc_curves_unjudged(cs, &tag))
 		return;
 	if (tag == NULL)
-		cli_warn("only times and counters are on both sides: nothing was judged");
+		cli_warn("only times and counters are on both sides, or what is finite at no step "
+			 "of both: nothing was judged");
 	else
 		cli_warn(
 			"%s differs, but no rule of %s is about it: nothing was judged (--preset exact "

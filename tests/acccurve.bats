@@ -256,7 +256,58 @@ is() { # condition on the curve of a tag
 
 @test "the same NaN is no difference" {
 	curve 0 "$C/nan-both.acc"
-	is loss '.n == 200 and .nonfinite == 0 and ."a.nan" == 30 and ."b.nan" == 30'
+	is loss '.n == 200 and .nonfinite == 0 and ."a.nan" == 30 and ."b.nan" == 30 and .neither == 2 and .lost == null'
+	says 'loss: NaN or infinite on both sides at 2 of 200 steps, which are not compared'
+}
+
+# Megatron's lines of n steps, with the losses and norms that an expression of awk over i gives.
+lines() { # n, loss, norm
+	awk -v n="$1" "BEGIN { for (i = 1; i <= n; i++)
+		printf \" iteration %8d/ %d | learning rate: 1.0E-05 | lm loss: %s | grad norm: %s |\\n\", i, n, $2, $3 }"
+}
+
+@test "a loss that is NaN or infinite on both sides to the end is no equal one" {
+	lines 60 '"nan"' '"nan"' >a
+	for p in guide exact megatron; do
+		curve 1 --preset $p <(accalign a a)
+		first "difference overflow 1 1 loss"
+		is loss '.rule == "not-finite-both" and .neither == 60 and .lost == 1'
+	done
+	says 'loss is NaN on both sides from the first step that both logged, 1, to the last, 60'
+	! says 'equal to the last digit'
+	says 'grad_norm: NaN or infinite on both sides at 60 of 60 steps'
+	# The same infinity, from a step on; the other one differs.
+	lines 60 '(i < 41 ? 5 - i / 100 : "inf")' 1 >a
+	curve 1 <(accalign a a)
+	first "difference overflow 41 41 loss"
+	says 'infinite on both sides from step 41 to the last, 60'
+	lines 60 '(i < 41 ? 5 - i / 100 : "-inf")' 1 >b
+	curve 1 <(accalign a b)
+	is loss '.rule == "not-finite" and .nonfinite == 20'
+	# A scaler skips a step, also the last one.
+	for at in 7 60; do
+		lines 60 "(i != $at ? 5 - i / 100 : \"inf\")" 1 >a
+		curve 0 <(accalign a a)
+		is loss '.neither == 1 and .lost == null'
+		says 'loss: NaN or infinite on both sides at 1 of 60 steps'
+		says 'loss over 59 steps: equal to the last digit'
+	done
+	# The only step that there is.
+	lines 1 '"nan"' 1 >a
+	curve 1 <(accalign a a)
+	# Of what is no loss, a word; where there is nothing else, nothing was judged.
+	lines 60 '5 - i / 100' '(i < 30 ? 1 : "nan")' >a
+	curve 0 <(accalign a a)
+	says 'grad_norm: NaN or infinite on both sides at 31 of 60 steps, which are not compared: at all from step 30 to the last'
+	printf 'step,grad_norm\n1,nan\n2,nan\n' >n.csv
+	curve 2 <(accalign n.csv n.csv)
+	# Megatron leaves a NaN out.
+	lines 60 '(i < 41 ? 5 - i / 100 : "gone")' 1 | sed '41,$s/lm loss: gone | //' >a
+	curve 0 <(accalign a a)
+	says 'loss ends on both sides with step 40, the learning rate with step 60'
+	lines 60 '5 - i / 100' 1 | sed '60s/lm loss: [^|]*| //' >a
+	curve 0 <(accalign a a)
+	! says 'ends on both sides'
 }
 
 @test "weights that are not updated have rules of their own" {
@@ -520,7 +571,7 @@ is() { # condition on the curve of a tag
 	run -1 bash -c 'accalign a.csv b.csv | acccurve | accfmt'
 	sed -i s/loss/elapsed_ms/ a.csv b.csv
 	run -2 --separate-stderr bash -c 'accalign a.csv b.csv | acccurve | accfmt'
-	[ "$stderr" = "acccurve: only times and counters are on both sides: nothing was judged" ]
+	[ "$stderr" = "acccurve: only times and counters are on both sides, or what is finite at no step of both: nothing was judged" ]
 }
 
 # Two logs of 1,000 steps as Megatron writes them; the relative difference is an autoregression.

@@ -96,7 +96,8 @@ const struct acc_point *acc_curves_points(const struct acc_curves *cs, const cha
 double acc_curves_band(const struct acc_curves *cs, const char *tag, int64_t step);
 /* Curves with a point that both sides have. */
 size_t acc_curves_joined(const struct acc_curves *cs);
-/* Have both sides no curve that is judged, only times and counters (*tag is NULL), or only curves
+/* Have both sides no curve that is judged, only times and counters or what is finite at no step of
+ * both (*tag is NULL), or only curves
  * that differ and are neither a loss nor a learning rate nor a norm (*tag is the first), which no
  * preset's rule on these is about? Then silence of the rules says nothing. */
 bool acc_curves_unjudged(const struct acc_curves *cs, const char **tag);

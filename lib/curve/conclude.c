@@ -178,13 +178,24 @@ say_disjoint(struct acc_curves *cs, struct acc_err *e)
 	return 0;
 }
 
+/* The first that is judged, and at some step by numbers. */
 static const struct curve *
 main_curve(const struct acc_curves *cs)
 {
-	for (size_t i = 0; i < cs->set[0].n; i++)
-		if (cs->order[i]->judged)
-			return cs->order[i];
-	return NULL;
+	const struct curve *first = NULL;
+	for (size_t i = 0; i < cs->set[0].n; i++) {
+		const struct curve *c = cs->order[i];
+		if (c->judged && c->f.neither < c->f.n)
+			return c;
+		first = first == NULL && c->judged ? c : first;
+	}
+	return first;
+}
+
+bool
+acc_curve_is_lost(const struct curve *c)
+{
+	return c->v.rule != NULL && strcmp(c->v.rule, "not-finite-both") == 0;
 }
 
 static int
@@ -222,6 +233,33 @@ logged(const struct acc_curves *cs, int side, int64_t step)
 	return false;
 }
 
+/* A loss that neither side logs any more, where both go on with the learning rate: twice as long as it
+ * ever is from one to the next. */
+static int
+say_ends(struct acc_curves *cs, const struct curve *c, struct acc_err *e)
+{
+	const struct figures *f = &c->f;
+	int64_t last = INT64_MIN;
+	if (c->role != ROLE_LOSS || f->only[0] + f->only[1] > 0 || f->interval[0] == INT64_MIN)
+		return 0;
+	for (size_t i = 0; i < cs->set[0].n; i++)
+		if (cs->order[i]->role == ROLE_RATE && cs->order[i]->f.n > 0 &&
+			cs->order[i]->f.end > last)
+			last = cs->order[i]->f.end;
+	if (last <= f->end || (last - f->end) / 2 < f->interval[CURVE_A])
+		return 0;
+	struct remark *m = acc_curve_say(cs, "warning", e);
+	if (m == NULL)
+		return ACC_ENOMEM;
+	m->name = c->tag;
+	m->step = f->end;
+	m->text = acc_say(&cs->mem,
+		"%s ends on both sides with step %" PRId64 ", the learning rate with step %" PRId64
+		": Megatron leaves out a loss that is NaN; behind it nothing is compared",
+		c->tag, f->end, last);
+	return m->text == NULL ? acc_nomem(e) : 0;
+}
+
 /* A loss that is missing where the same side logged something else: Megatron leaves a NaN
  * out. */
 static int
@@ -248,6 +286,37 @@ say_left_out(struct acc_curves *cs, const struct curve *c, struct acc_err *e)
 			side_name[side], c->tag, n, first);
 		if (m->text == NULL)
 			return acc_nomem(e);
+	}
+	return 0;
+}
+
+/* Where neither side is finite, no difference is no agreement. */
+static int
+say_neither(struct acc_curves *cs, struct acc_err *e)
+{
+	size_t said = 0;
+	for (size_t i = 0; i < cs->set[0].n && said < MOST_CURVES; i++) {
+		const struct curve *c = cs->order[i];
+		if (!c->judged || c->f.neither == 0 || acc_curve_is_lost(c))
+			continue;
+		struct remark *m = acc_curve_say(cs, "warning", e);
+		if (m == NULL)
+			return ACC_ENOMEM;
+		m->name = c->tag;
+		m->step = c->f.lost;
+		m->text = c->f.lost == INT64_MIN
+				  ? acc_say(&cs->mem,
+					    "%s: NaN or infinite on both sides at %" PRIu64
+					    " of %" PRIu64 " steps, which are not compared",
+					    c->tag, c->f.neither, c->f.n)
+				  : acc_say(&cs->mem,
+					    "%s: NaN or infinite on both sides at %" PRIu64
+					    " of %" PRIu64 " steps, which are not compared: at all "
+					    "from step %" PRId64 " to the last",
+					    c->tag, c->f.neither, c->f.n, c->f.lost);
+		if (m->text == NULL)
+			return acc_nomem(e);
+		said++;
 	}
 	return 0;
 }
@@ -359,13 +428,20 @@ say_clean(struct acc_curves *cs, struct acc_err *e)
 	if (m == NULL)
 		return ACC_ENOMEM;
 	m->name = c->tag;
+	const uint64_t steps = c->f.n - c->f.neither;
+	if (steps == 0) {
+		m->text = acc_say(&cs->mem,
+			"no rule of %s is broken, but no step of any curve is finite on both sides",
+			cs->opt.rules_name);
+		return m->text == NULL ? acc_nomem(e) : 0;
+	}
 	if (c->role == ROLE_LOCAL) {
 		m->text = say_weights(cs, c, n);
 		return m->text == NULL ? acc_nomem(e) : 0;
 	}
 	m->text = acc_say(&cs->mem,
 		"no rule of %s is broken by %zu curve%s; %s over %" PRIu64 " step%s: %s",
-		cs->opt.rules_name, n, n == 1 ? "" : "s", c->tag, c->f.n, c->f.n == 1 ? "" : "s",
+		cs->opt.rules_name, n, n == 1 ? "" : "s", c->tag, steps, steps == 1 ? "" : "s",
 		nature(c));
 	if (m->text != NULL && c->f.apart > 0)
 		m->text = acc_say(&cs->mem,
@@ -387,9 +463,13 @@ acc_curve_conclude(struct acc_curves *cs, struct acc_err *e)
 	if (rc == 0)
 		rc = say_curves(cs, "warning", "warning", e);
 	if (rc == 0)
+		rc = say_neither(cs, e);
+	if (rc == 0)
 		rc = say_doubts(cs, e);
 	if (rc == 0 && c != NULL)
 		rc = say_left_out(cs, c, e);
+	if (rc == 0 && c != NULL)
+		rc = say_ends(cs, c, e);
 	if (rc == 0 && c != NULL)
 		rc = say_steps(cs, c, e);
 	if (rc == 0)

@@ -36,6 +36,8 @@ struct figures {
 	double final, final_rel; /* mean difference of the last tenth */
 	uint64_t nonfinite;      /* steps at which NaN or Inf differ */
 	int64_t odd;             /* the first of them */
+	uint64_t neither;        /* steps at which both are NaN or infinite: not compared */
+	int64_t lost;            /* from here on none is compared: INT64_MIN where the last ones are */
 	int64_t nan[2];          /* first step of each side that is not finite */
 	uint64_t spikes[2];      /* of one side alone */
 	int64_t spike[2];        /* the largest */
@@ -137,6 +139,8 @@ int acc_curve_spikes(struct curve *c, const struct acc_point *const *p, size_t n
 double acc_curve_relative(const struct acc_point *p);
 /* What is a large difference: of the same kind of curve, in the first-step rule. */
 bool acc_curve_beyond(const struct curve *c, const struct acc_point *p);
+/* Is what is wrong with it that it ends in NaN or infinities of both sides? */
+bool acc_curve_is_lost(const struct curve *c);
 /* Do both sides have a finite value? */
 bool acc_curve_finite(const struct acc_point *p);
 

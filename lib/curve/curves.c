@@ -179,7 +179,8 @@ acc_curves_unjudged(const struct acc_curves *cs, const char **tag)
 	*tag = NULL;
 	for (size_t i = 0; cs->order != NULL && i < cs->set[0].n; i++) {
 		const struct curve *c = cs->order[i];
-		if (!c->judged)
+		/* NaN on both sides is nothing that a rule could judge. */
+		if (!c->judged || (c->f.neither == c->f.n && c->v.level == NULL))
 			continue;
 		judged++;
 		if (c->role != ROLE_NONE || c->v.level != NULL)

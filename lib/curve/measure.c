@@ -89,6 +89,7 @@ walk(struct curve *c)
 	struct figures *f = &c->f;
 	double first[2] = {NAN, NAN};
 	bool varies[2] = {false, false};
+	uint64_t run = 0; /* of steps at which neither side is finite */
 	for (size_t i = 0; i < c->n; i++) {
 		const struct acc_point *p = &c->p[i];
 		for (int s = 0; s < 2; s++) {
@@ -105,6 +106,10 @@ walk(struct curve *c)
 			continue;
 		if (f->n++ == 0)
 			f->begin = p->step;
+		const bool neither = !isfinite(p->v[CURVE_A]) && !isfinite(p->v[CURVE_B]);
+		f->neither += neither;
+		run = neither ? run + 1 : 0;
+		f->lost = run == 0 ? INT64_MIN : run == 1 ? p->step : f->lost;
 		f->end = p->step;
 		double d = fabs(p->v[CURVE_A] - p->v[CURVE_B]);
 		bool kind = differ_in_kind(p);
@@ -123,6 +128,9 @@ walk(struct curve *c)
 			f->stays = p->step;
 		f->res = fmax(f->res, p->res[CURVE_A] + p->res[CURVE_B]);
 	}
+	/* One step at the end may be one that a loss scaler skips. */
+	if (run == 1 && f->n > 1)
+		f->lost = INT64_MIN;
 	f->constant[CURVE_A] = f->n > 1 && !varies[CURVE_A];
 	f->constant[CURVE_B] = f->n > 1 && !varies[CURVE_B];
 }
@@ -263,6 +271,7 @@ acc_curve_measure(struct curve *c, struct acc_err *e)
 		.first = INT64_MIN,
 		.beyond = INT64_MIN,
 		.odd = INT64_MIN,
+		.lost = INT64_MIN,
 		.stays = INT64_MIN,
 		.at = INT64_MIN,
 		.max_abs = NAN,

@@ -161,6 +161,8 @@ acc_curve_record(struct acc_rec *r, const struct acc_arena *mem, const struct cu
 	if (f->n > 0) {
 		rc |= acc_add(r, "", "apart", acc_uint(f->apart));
 		rc |= acc_add(r, "", "nonfinite", acc_uint(f->nonfinite));
+		rc |= put_count(r, "", "neither", f->neither);
+		rc |= put_step(r, "", "lost", f->lost);
 		rc |= put_number(r, "res", f->res > 0 ? f->res : NAN);
 	}
 	if (!isnan(f->max_abs))

@@ -114,6 +114,34 @@ overflow(struct scene *s)
 			side == CURVE_A ? "bench" : "device", p->v[1 - side], step));
 }
 
+/* NaN or Inf on both sides to the end, and nothing else: both runs are broken, alike or not. */
+static int
+lost(struct scene *s)
+{
+	const struct curve *c = s->loss;
+	if (c == NULL || !acc_curve_is_lost(c))
+		return 0;
+	struct acc_arena *mem = &s->cs->mem;
+	const struct figures *f = &c->f;
+	const struct acc_point *p = acc_curve_at(c, f->lost);
+	const char *value = isnan(p->v[CURVE_A]) || isnan(p->v[CURVE_B]) ? "NaN" : "infinite";
+	if (f->lost == f->begin)
+		return say(s, c, "overflow", f->lost, f->lost,
+			acc_say(mem,
+				"%s is %s on both sides from the first step that both logged, %" PRId64
+				", to the last, %" PRId64 ": nothing of it is compared. Both runs are "
+				"broken; dump step %" PRId64 " of each, and let accdiff name the "
+				"first operator of each that makes it",
+				c->tag, value, f->lost, f->end, f->lost));
+	return say(s, c, "overflow", f->lost, f->lost,
+		acc_say(mem,
+			"%s is %s on both sides from step %" PRId64 " to the last, %" PRId64
+			": nothing of it is compared there. Both runs are broken; dump step %" PRId64
+			" of each, and the step before it, and let accdiff name the first operator "
+			"of each that makes it",
+			c->tag, value, f->lost, f->end, f->lost));
+}
+
 /* Where the curve leaves what its rule allows: with a limit of 0, any difference. */
 static int64_t
 parts_at(const struct curve *c)
@@ -476,7 +504,7 @@ other(struct scene *s)
 int
 acc_curve_stage(struct acc_curves *cs, struct acc_err *e)
 {
-	static int (*const stages[])(struct scene *) = {overflow, forward, backward, schedule,
+	static int (*const stages[])(struct scene *) = {overflow, lost, forward, backward, schedule,
 		steady, late_gap, spike, parted, late, other};
 	struct scene s = {.cs = cs,
 		.e = e,

@@ -22,7 +22,7 @@ static const char *const tensor_keys[] = {"kind", "name", "step", "rank", "io", 
 	"stat.crc32", "audit.ok", "audit.err", "audit.limit", "audit.cause", "audit.skip", "err",
 	"bad", "why", "text", NULL};
 static const char *const curve_keys[] = {"kind", "tag", "class", "role", "n", "begin", "end",
-	"first", "beyond", "stays", "apart", "nonfinite", "res", "max_abs", "at", "max_rel",
+	"first", "beyond", "stays", "apart", "nonfinite", "neither", "lost", "res", "max_abs", "at", "max_rel",
 	"most_rel", "mean_abs", "mean_rel", "late_abs", "begin_abs", "begin_rel", "final",
 	"final_rel", "offset", "offset_rel", "offset_p", "slope", "trend_p", "drift", "change",
 	"change_rel", "change_t", "signs", "a.nan", "b.nan", "a.spikes", "a.spike", "b.spikes",
