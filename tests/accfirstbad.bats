@@ -33,7 +33,7 @@ field() { # of the first finding
 	for s in clean bf16 f32-in-bf16 argument-without-effect zero-gradient zero-gradient-exact \
 		handed-on handed-through fused unseen light empty nan-on-both stat-clean stat-bf16 stat-norm-inf; do
 		judge 0 "$J/$s.acc"
-		[ "${found%% *}" = clean ] || { echo "$s: $found"; return 1; }
+		[ "${found%%[ $'\n']*}" = clean ] || { echo "$s: $found"; return 1; }
 		jq -es '[.[] | select(.kind == "pair")] == []' out.json
 	done
 }
@@ -1304,4 +1304,57 @@ missing() { # device, bench, options...: the findings "missing end"; the exit st
 	done
 	run -0 accdiff 1e-9 0
 	run -1 accdiff 0.25 0
+}
+
+# A side of msprobe's statistics: in steps FIRST to LAST of 0 to LAST, what these calls put out is a value.
+odd_side() { # folder, first, last, value, calls as globs...
+	python3 - "$D/msprobe_stat/bench/step0/rank0/dump.json" "$@" <<-'EOF'
+		import fnmatch, json, os, sys
+		source, folder, first, last, value = sys.argv[1:6]
+		def put(x):
+		    if isinstance(x, dict) and "Max" in x:
+		        x.update({k: float(value) for k in ("Max", "Min", "Mean", "Norm")})
+		    for v in x.values() if isinstance(x, dict) else x if isinstance(x, list) else []:
+		        put(v)
+		for step in range(int(last) + 1):
+		    d = json.load(open(source))
+		    for name, call in d["data"].items():
+		        if step >= int(first) and any(fnmatch.fnmatch(name, g) for g in sys.argv[6:]):
+		            put(call.get("output", call.get("input")))
+		    os.makedirs(f"{folder}/step{step}/rank0")
+		    json.dump(d, open(f"{folder}/step{step}/rank0/dump.json", "w"))
+	EOF
+}
+
+@test "NaN and infinities of both sides: a loss that is one is no equal loss" {
+	pair() { accalign "$1" "$2" | accmetric >"$1.m"; }
+	odd_side nan 0 0 nan '*cross_entropy.0.forward'
+	pair nan nan
+	judge 1 nan.m
+	[[ $found == *"overflow Functional.cross_entropy.0.forward loss"* ]]
+	says 'output 0, the loss, is NaN on both sides: nothing that follows from it'
+	says '1 output holds NaN or infinities on both sides'
+	# Where it begins, and since which step; the last alone is no series, but all that is known of it.
+	odd_side late 1 2 inf 'Functional.linear.0.forward' '*cross_entropy.0.forward'
+	pair late late
+	judge 1 late.m
+	says 'step 1: Functional.cross_entropy.0.forward: output 0, the loss, is infinite on both sides, here and at all later steps that were recorded (2 in all)'
+	says 'the first output that holds one is of Functional.linear.0.forward'
+	[ "$(jq -s '[.[] | select(.rule == "loss")][0].step' out.json)" = 1 ]
+	# One step of several, and what is no loss, are counted.
+	odd_side early 0 0 inf '*cross_entropy.0.forward'
+	odd_side rest 1 1 nan 'nothing'
+	cp -r rest/step1 early
+	pair early early
+	judge 0 early.m
+	says '1 output holds NaN or infinities on both sides, first Functional.cross_entropy.0.forward'
+	odd_side mask 0 0 -inf 'Functional.linear.0.forward'
+	pair mask mask
+	judge 0 mask.m
+	says '1 output holds NaN or infinities on both sides, first Functional.linear.0.forward'
+	# Of one side alone it is a difference, as ever.
+	odd_side fine 0 0 nan nothing
+	pair nan fine
+	judge 1 nan.m
+	first 'culprit Functional.cross_entropy.0.forward output'
 }

@@ -95,6 +95,11 @@ int acc_say_sums(struct acc_case *c, struct acc_err *e);
 int acc_blame_turned(struct acc_case *c, struct acc_finding *f, uint32_t culprit,
 	struct acc_err *e);
 
+/* --- neither.c: NaN and infinities that both sides have in the same places --- */
+/* A finding `overflow`, rule loss, where the loss is one at the last steps of a rank; and how many outputs
+ * hold some. */
+int acc_say_neither(struct acc_case *c, struct acc_err *e);
+
 /* What every judge says at the end: what is unmatched, what was not measured. */
 int acc_say_rest(struct acc_case *c, struct acc_err *e);
 /* "rank 1, step 3: " or "" of a call, in mem. NULL when memory runs out. */

@@ -13,11 +13,18 @@ struct extremes {
 	double nan, posinf, neginf, low, high; /* low and high: NaN where unknown */
 };
 
+/* Of a pair, the device's. */
+static const char *
+side_of(const struct acc_rec *r)
+{
+	return acc_rec_is(r, "pair") ? "a." : "";
+}
+
 static double
 number_of(const struct acc_rec *r, const char *key)
 {
 	double x;
-	return acc_as_f64(acc_get(r, "", key), &x) ? x : NAN;
+	return acc_as_f64(acc_get(r, side_of(r), key), &x) ? x : NAN;
 }
 
 static double
@@ -36,7 +43,8 @@ extremes_of(const struct acc_rec *r)
 	struct extremes x = {.nan = count_of(r, "s.nan", "stat.nan"),
 		.posinf = count_of(r, "s.posinf", "stat.posinf"),
 		.neginf = count_of(r, "s.neginf", "stat.neginf")};
-	bool arg = acc_rec_is(r, "arg"), own = acc_get(r, "", "s.min") != NULL;
+	bool arg = acc_rec_is(r, "arg") || acc_str_is(acc_get_text(r, side_of(r), "kind"), "arg");
+	bool own = acc_get(r, side_of(r), "s.min") != NULL;
 	x.low = number_of(r, arg ? "value" : own ? "s.min" : "stat.min");
 	x.high = number_of(r, arg ? "value" : own ? "s.max" : "stat.max");
 	x.posinf += x.high == INFINITY;
@@ -112,7 +120,7 @@ is_skipped(struct acc_case *c, uint32_t call, bool *yes, struct acc_err *e)
 			continue;
 		if (acc_case_record(c, &c->item[i], &r, e) < 0)
 			return e->code;
-		*yes |= acc_str_is(acc_get_text(r, "", "pos"), "2") && extremes_of(r).high > 0;
+		*yes |= acc_str_is(acc_get_text(r, side_of(r), "pos"), "2") && extremes_of(r).high > 0;
 	}
 	return 0;
 }

@@ -404,6 +404,8 @@ judge(struct acc_case *c, struct acc_err *e)
 				"stands out", e);
 	}
 	if (rc == 0)
+		rc = acc_say_neither(c, e);
+	if (rc == 0)
 		rc = acc_say_masks(c, e);
 	if (rc == 0)
 		rc = acc_say_ties(&s, named, e);
