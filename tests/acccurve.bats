@@ -373,7 +373,7 @@ lines() { # n, loss, norm
 	curve 0 pairs.acc
 	is loss '.n == 5 and .apart == 0 and ."a.repeated" == 3 and ."b.repeated" == 2 and ."b.only" == 1'
 	# The last pair with the last, and so on backwards.
-	[ "$(accfmt --json pairs.acc | jq -r 'select(."a.step" == 3) | [."a.value", ."b.value"] | join(" ")')" = $'9 8\n3 3' ]
+	[ "$(accfmt --json pairs.acc | jq -r 'select(."a.step" == 3) | [."a.value" + 0, ."b.value" + 0] | join(" ")')" = $'9 8\n3 3' ]
 }
 
 @test "a learning rate that is printed a step early" {

@@ -869,7 +869,7 @@ T
 	judge 1 --rules my.rules "$J/culprit.acc"
 	first rule Functional.gelu.1.forward big
 	says "1 record, first Functional.gelu.1.forward.output.0: Functional.gelu.1.forward.output.0: 0.003 [2, 4]; 3000 times its limit of 1e-06; at model.py:41"
-	[ "$(jq -r 'select(.bad) | [.value, .limit, .limit_from] | join(" ")' out.json)" = "0.003 1e-06 my.rules" ]
+	[ "$(jq -r 'select(.bad) | [.value + 0, .limit + 0, .limit_from] | join(" ")' out.json)" = "0.003 1e-06 my.rules" ]
 }
 
 @test "wrong rule files: one line that says where" {
@@ -1143,7 +1143,7 @@ missing() { # device, bench, options...: the findings "missing end"; the exit st
 	status=0
 	accdump-read "$a" | accalign - "$b" | accmetric -q | accfirstbad "$@" >"$BATS_TEST_TMPDIR/out" || status=$?
 	accfmt --json "$BATS_TEST_TMPDIR/out" | jq -r 'select(.what == "missing" and .rule == "end") |
-		"\(.value) \(.name) \(.text)"'
+		"\(.value + 0) \(.name) \(.text)"'
 }
 
 @test "gradients of modules that only one side has are no end that is missing" {

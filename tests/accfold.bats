@@ -282,7 +282,7 @@ further() {
 warned() {
 	run -0 --separate-stderr accdiff "$1" "$2" --format=json
 	warned=$(jq -rs '[.[] | select(.kind == "finding" and .what == "warning") |
-		"\(.rule) \(.name) \(.value)"] | join(", ")' <<<"$output")
+		"\(.rule) \(.name) \(.value | if . then . + 0 else . end)"] | join(", ")' <<<"$output")
 	text=$(jq -rs 'map(select(.kind == "finding").text) | join(" | ")' <<<"$output")
 	run -1 accdiff --strict "$1" "$2"
 }

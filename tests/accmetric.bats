@@ -438,7 +438,7 @@ measured_pair() { # A B: each measured, or as it is ("-" before it)
 	cp a.safetensors b.safetensors
 	measured_pair a.safetensors b.safetensors
 	alike p.acc
-	[ "$(jq -r 'select(.kind == "pair") | [.["m.same"], .["m.max_abs"], .["m.ulp_hist"][0]] | @tsv' with)" = \
+	[ "$(jq -r 'select(.kind == "pair") | [.["m.same"] + 0, .["m.max_abs"] + 0, .["m.ulp_hist"][0]] | @tsv' with)" = \
 		$'1\t0\t524288' ]
 	# They are not: what is altered behind its back is believed.
 	altered b.safetensors 1000000
@@ -466,7 +466,7 @@ measured_pair() { # A B: each measured, or as it is ("-" before it)
 	for p in "a.safetensors -b.safetensors" "-a.safetensors b.safetensors"; do
 		measured_pair $p
 		alike p.acc
-		[ "$(jq 'select(.kind == "pair")["m.same"]' with)" = 1 ]
+		jq -e 'select(.kind == "pair")["m.same"] == 1' with
 	done
 	# The device is read, the bench is not.
 	altered a.safetensors 1000000
@@ -486,7 +486,7 @@ measured_pair() { # A B: each measured, or as it is ("-" before it)
 	for s in b c; do
 		measured_pair a.safetensors $s.safetensors
 		alike p.acc
-		jq -c 'select(.kind == "pair") | [.["m.layout"], .["m.same"], .["a.s.hash"] == .["b.s.hash"]]' with
+		jq -c 'select(.kind == "pair") | [.["m.layout"], .["m.same"] + 0, .["a.s.hash"] == .["b.s.hash"]]' with
 	done >got
 	printf '["a.part(0,%s,1024)",1,true]\n' 0 1024 | diff - got
 	altered c.safetensors 1000000
@@ -506,7 +506,7 @@ measured_pair() { # A B: each measured, or as it is ("-" before it)
 	cp a.safetensors b.safetensors
 	measured_pair a.safetensors b.safetensors
 	alike p.acc
-	[ "$(jq -c 'select(.kind == "pair") | [.["m.same"], .["a.s.nan"]]' with)" = '[1,1]' ]
+	[ "$(jq -c 'select(.kind == "pair") | [.["m.same"] + 0, .["a.s.nan"]]' with)" = '[1,1]' ]
 }
 
 # chunks.tar.gz was made by tests/weights/chunks.py.
@@ -516,7 +516,7 @@ measured_pair() { # A B: each measured, or as it is ("-" before it)
 	accdump-read one | accmetric --measured >b.acc
 	accalign a.acc b.acc >p.acc
 	alike p.acc
-	same() { jq -c 'select(.kind == "pair") | [.["m.layout"], .["m.same"], .["a.err"] == null]' "$1"; }
+	same() { jq -c 'select(.kind == "pair") | [.["m.layout"], .["m.same"] + 0, .["a.err"] == null]' "$1"; }
 	printf '%s\n' '[null,1,true]' '["a.part(0,0,256)",1,true]' '["a.part(0,256,256)",1,true]' '[null,1,true]' >want
 	same with | diff want -
 	run ! grep -q chunks with

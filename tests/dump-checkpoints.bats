@@ -274,7 +274,7 @@ measured() { # dump: what is measured of each tensor, by name
 		'embed.weight[0:2,0:2]' ]
 	# A random number generator's state is an array of numpy inside the pickle.
 	[ "$(accdump-read "$W/megatron/iter_0000200" | accmetric | accfmt --json |
-		jq -c 'select(.name == "rng_state.0.np.1") | [.dtype, .enc, ."s.min", ."s.max"]')" = \
+		jq -c 'select(.name == "rng_state.0.np.1") | [.dtype, .enc, ."s.min" + 0, ."s.max" + 0]')" = \
 		'["u32","latin1",1,2147483648]' ]
 	[ "$(list rank,name accdump-read "$W/deepspeed" | tr '\t\n' '= ')" = \
 		"0=state.w 0=module.w 1=state.w 1=module.w 2=state.w 3=state.w " ]
