@@ -72,8 +72,7 @@ endif
 
 LIB_SRC := $(sort $(wildcard lib/*/*.c lib/*/*/*.c))
 CMD_SRC := $(sort $(wildcard cmd/acc*.c))
-SCRIPTS := $(patsubst cmd/%.sh,$(BIN)/%,$(wildcard cmd/acc*.sh))
-PROGS := $(patsubst cmd/%.c,$(BIN)/%,$(CMD_SRC)) $(SCRIPTS)
+PROGS := $(patsubst cmd/%.c,$(BIN)/%,$(CMD_SRC))
 UNIT := $(patsubst tests/unit/%.c,$(B)/unit/%,$(sort $(wildcard tests/unit/t_*.c)))
 REPLAY := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 
@@ -154,11 +153,9 @@ $(BIN)/%: $(B)/cmd/%.o $(B)/cmd/cli.o $(B)/libacc.a
 	$(CC) $(SANF) $(LDHARD) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/libacc.a $(LIBS)
 
 # What is linked statically loads no library: NO_XLSX=1 leaves the loader out.
-$(BIN)/accfmt: $(B)/cmd/fmt_files.o $(B)/cmd/fmt_ranks.o $(if $(NO_XLSX),$(B)/cmd/no_xlsx.o)
-
-$(BIN)/%: cmd/%.sh po/embed-sh.sh po/zh_CN.po
-	@mkdir -p $(@D)
-	sh po/embed-sh.sh po/zh_CN.po $< >$@.tmp && chmod 755 $@.tmp && mv $@.tmp $@
+$(BIN)/accfmt $(BIN)/accdiff: $(if $(NO_XLSX),$(B)/cmd/no_xlsx.o)
+$(BIN)/accfmt: $(B)/cmd/fmt_files.o $(B)/cmd/fmt_ranks.o
+$(BIN)/accdiff: $(patsubst %.c,$(B)/%.o,$(sort $(wildcard cmd/diff*.c)))
 
 $(B)/unit/%: $(B)/tests/unit/%.o $(B)/libacc.a
 	@mkdir -p $(@D)
@@ -262,8 +259,7 @@ lint: all $(B)/libacc.a
 
 install: all
 	install -d $(DESTDIR)$(BINDIR)
-	install -s $(filter-out $(SCRIPTS),$(PROGS)) $(DESTDIR)$(BINDIR)
-	install $(SCRIPTS) $(DESTDIR)$(BINDIR)
+	install -s $(PROGS) $(DESTDIR)$(BINDIR)
 	for f in man/*.[1-9]; do install -D -m 644 -t $(DESTDIR)$(MANDIR)/man$${f##*.} $$f; done
 	install -D -m 644 -t $(DESTDIR)$(MANDIR)/zh_CN/man7 man/zh_CN/*.7
 	install -D -m 644 -t $(DESTDIR)$(LIBDIR) $(B)/libacc.a

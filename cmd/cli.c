@@ -14,6 +14,7 @@
 enum { MAXOPT = 64, KEY_HELP = 'h', KEY_VERSION = 'V', KEY_LANG = 255 };
 
 static const struct cli *self;
+static const char *lang_option;
 
 /* Where 0, 1 or 2 is closed, as cron and daemons leave them, the next file that is opened gets its
  * number: a page is then closed as "standard output", a message goes into a table. So /dev/null
@@ -35,6 +36,12 @@ const char *
 cli_prog(void)
 {
 	return self == NULL ? "acctools" : self->prog;
+}
+
+const char *
+cli_lang_option(void)
+{
+	return lang_option;
 }
 
 __attribute__((format(printf, 1, 0))) static void
@@ -129,6 +136,22 @@ help_line(const struct cli_opt *o)
 		printf("  %-24s %s\n", left, acc_tr(o->help));
 }
 
+/* Options without a help of their own, which stand for what the line before says. */
+static const struct cli_opt *
+help_run(const struct cli_opt *o)
+{
+	int at = 0;
+	for (; o->key != 0 && o->help == NULL; o++) {
+		const bool last = o[1].key == 0 || o[1].help != NULL;
+		const int n = (int)strlen(o->name) + (last ? 2 : 3);
+		if (at == 0 || at + n + 1 > 78)
+			at = printf("%s     ", at == 0 ? "" : "\n") - (at > 0);
+		at += printf(" --%s%s", o->name, last ? "" : ",");
+	}
+	putchar('\n');
+	return o;
+}
+
 static const struct cli_opt common[] = {
 	{KEY_LANG, "lang", "LANG", "messages in en or zh (default: the locale's)"},
 	{KEY_HELP, "help", NULL, "print this help"},
@@ -141,8 +164,11 @@ help(void)
 {
 	printf(acc_tr("usage: %s [option ...] %s\n%s\n\n"), self->prog, self->synopsis,
 		acc_tr(self->summary));
-	for (const struct cli_opt *o = self->opt; o->key != 0; o++)
-		help_line(o);
+	for (const struct cli_opt *o = self->opt; o->key != 0;)
+		if (o->help != NULL)
+			help_line(o++);
+		else
+			o = help_run(o);
 	for (const struct cli_opt *o = common; o->key != 0; o++)
 		help_line(o);
 	if (self->notes != NULL)
@@ -256,8 +282,13 @@ cli_getopt(int argc, char **argv, const struct cli *c)
 		argv[0] = name;
 	}
 	int key = getopt_long(argc, argv, shorts, longs, NULL);
-	if (key == KEY_LANG && acc_lang_use(optarg))
+	if (key == KEY_LANG && acc_lang_use(optarg)) {
+		/* What this program runs speaks the same. */
+		lang_option = optarg;
+		if (setenv("ACC_LANG", optarg, 1) < 0)
+			cli_nomem();
 		return cli_getopt(argc, argv, c);
+	}
 	if (key == KEY_LANG)
 		cli_usage("--lang: there is no '%s', but en and zh", optarg);
 	if (key == KEY_HELP)

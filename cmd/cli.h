@@ -13,7 +13,7 @@ struct cli_opt {
 	int key;          /* the short option's letter, or >= 256 for none */
 	const char *name; /* long name, or NULL */
 	const char *arg;  /* its argument's name, or NULL */
-	const char *help; /* one line */
+	const char *help; /* one line; NULL: it is one of those that the line before is about */
 };
 
 struct cli {
@@ -32,6 +32,8 @@ void cli_language(int argc, char **argv);
  * Handles --help and --version (exit 0) and wrong usage (exit 2). */
 int cli_getopt(int argc, char **argv, const struct cli *c);
 const char *cli_prog(void);
+/* The argument of --lang, or NULL. */
+const char *cli_lang_option(void);
 
 /* One line on stderr: "prog: ...". A format ending in ':' gets strerror. */
 void cli_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

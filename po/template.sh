@@ -48,6 +48,4 @@ sed -i "s|$tmp/help.c|lib/format|g" "$tmp/help.pot"
 } | sed '/[a-z]/!d; s/%/%%/g; s/["\\]/\\&/g; s/.*/ACC_MSG("&");/' >"$tmp/why.c"
 x "$tmp/why.pot" -k -kACC_MSG:1 -L C "$tmp/why.c"
 sed -i "s|$tmp/why.c|share/checks|g" "$tmp/why.pot"
-x "$tmp/shell.pot" -k -ktext:1 -ksay:1 -kdie:1 -L Shell cmd/*.sh
-msgcat --no-wrap --sort-by-file "$tmp/formats.pot" "$tmp/texts.pot" "$tmp/help.pot" "$tmp/why.pot" "$tmp/shell.pot" \
-	"$tmp/words.pot" | sed 's/^"POT-Creation-Date: .*/"POT-Creation-Date: \\n"/'
+msgcat --no-wrap --sort-by-file "$tmp/formats.pot" "$tmp/texts.pot" "$tmp/help.pot" "$tmp/why.pot" "$tmp/words.pot" | sed 's/^"POT-Creation-Date: .*/"POT-Creation-Date: \\n"/'

@@ -247,22 +247,19 @@ with_own() { # program, script
 
 @test "a reader that is killed before it writes anything: said, nothing hangs or is left" {
 	d=$ROOT/examples/demo
-	# The first three times are the probes.
-	with_own accdump-read '[ $n -lt 3 ] || kill -KILL $$; exec "$(dirname "$0")/real" "$@"'
+	# The first two times it counts what has no partner.
+	with_own accdump-read '[ $n -lt 2 ] || kill -KILL $$; exec "$(dirname "$0")/real" "$@"'
 	run -2 --separate-stderr timeout 60 "$own/accdiff" "$d/device" "$d/bench"
 	[[ $stderr == *"accdiff: device: empty: an earlier command failed?"* ]]
 	[ -z "$(ls -A "$TMPDIR")" ]
 }
 
-@test "a member of the probe that is killed: said" {
+@test "readers that are killed: said" {
 	d=$ROOT/examples/demo
 	with_own accdump-read 'kill -KILL $$'
 	run -2 --separate-stderr timeout 60 "$own/accdiff" "$d/device" "$d/bench"
 	[ -n "$stderr" ]
 	[ -z "$(ls -A "$TMPDIR")" ]
-	with_own accfmt '[ "$1" != --json ] || kill -KILL $$; exec "$(dirname "$0")/real" "$@"'
-	run -2 --separate-stderr timeout 60 "$own/accdiff" "$d/device" "$d/bench"
-	[ -n "$stderr" ]
 }
 
 @test "the last member is killed: status 2, and said" {
@@ -438,4 +435,87 @@ with_own() { # program, script
 	run -0 --separate-stderr bash -c "accdiff -a -f json tp2-lost-noise tp2 | head -n 1 | wc -l"
 	[ "$output" = 1 ]
 	[ -z "$stderr" ]
+}
+
+@test "--print-pipeline: the line prints what accdiff does, and nothing is run" {
+	d=$ROOT/examples/demo
+	c=$ROOT/examples/config
+	l=$ROOT/examples/logs
+	cd "$BATS_TEST_TMPDIR"
+	cp -r "$d/device" "np 'u"
+	printf '\e[1m' >name
+	cp -r "$d/bench" "$(cat name)"
+	same() { # arguments of accdiff
+		local status=0 want=0
+		accdiff "$@" >want 2>want.err || want=$?
+		accdiff --print-pipeline "$@" >line
+		is_plain <line
+		sh line >got 2>got.err || status=$?
+		[ "$status" -eq "$want" ] && cmp want got || { cat line got.err; return 1; }
+	}
+	same "$d/device" "$d/bench"
+	same -a --json "$d/device" "$d/bench"
+	same -n "$d/device" "$d/device" "$d/bench"
+	same -p ptdbg --step 0 -o '*gelu*' "np 'u" "$d/bench"
+	same "$c/npu.yaml" "$c/gpu_train.sh"
+	same --lang=zh "$l/npu.log" "$l/gpu.log"
+	tar -xzf "$DATA/parallel.tar.gz"
+	same pp2-noise one
+	# $'...' is of newer shells.
+	accdiff --print-pipeline "np 'u" "$(cat name)" >line
+	is_plain <line
+	run -1 bash line
+	[[ $output == *Functional.gelu.1.forward* ]]
+	# A stream on either side.
+	accdump-read "$d/device" >device.acc
+	for side in "- $d/bench" "$d/bench -"; do
+		# shellcheck disable=SC2086 # two words
+		accdiff $side <device.acc >want || [ $? -eq 1 ]
+		# shellcheck disable=SC2086
+		accdiff --print-pipeline $side >line </dev/null
+		sh line <device.acc >got || [ $? -eq 1 ]
+		cmp want got
+	done
+	for p in accdump-read accalign accmetric accfirstbad accfmt; do
+		printf '#!/bin/sh\ntouch "%s"\n' "$BATS_TEST_TMPDIR/ran" >"$p"
+		chmod +x "$p"
+	done
+	PATH=$PWD:$PATH "$BIN/accdiff" --print-pipeline "$d/device" "$d/bench" >/dev/null
+	cp "$BIN/accdiff" .
+	./accdiff --print-pipeline "$d/device" "$d/bench" >/dev/null
+	[ ! -e ran ]
+	./accdiff "$d/device" "$d/bench" >/dev/null 2>&1 || [ $? -eq 2 ]
+	[ -e ran ]
+}
+
+@test "--json is -f json, and so is each format that prints" {
+	d=$ROOT/examples/demo
+	for f in table json csv tsv md tree dot junit github brief brief-json; do
+		accdiff "--$f" "$d/device" "$d/bench" >"$BATS_TEST_TMPDIR/short" || [ $? -eq 1 ]
+		accdiff -f "$f" "$d/device" "$d/bench" >"$BATS_TEST_TMPDIR/long" || [ $? -eq 1 ]
+		cmp "$BATS_TEST_TMPDIR/short" "$BATS_TEST_TMPDIR/long"
+	done
+}
+
+@test "it needs no shell and nothing else but its own programs" {
+	mkdir "$BATS_TEST_TMPDIR/alone" "$BATS_TEST_TMPDIR/none"
+	cp "$BIN"/acc* "$BATS_TEST_TMPDIR/alone"
+	cd "$ROOT/examples"
+	run -1 env PATH="$BATS_TEST_TMPDIR/none" "$BATS_TEST_TMPDIR/alone/accdiff" demo/device demo/bench
+	[[ $output == *Functional.gelu.1.forward* ]]
+	cp -r config "$BATS_TEST_TMPDIR/none/a" && cp logs/npu.log "$BATS_TEST_TMPDIR/none/a"
+	run -0 env PATH="$BATS_TEST_TMPDIR/none" "$BATS_TEST_TMPDIR/alone/accdiff" "$BATS_TEST_TMPDIR/none/a" "$BATS_TEST_TMPDIR/none/a"
+	[[ $output == *"== log: npu.log"* ]]
+	# It is found by PATH, and what lies where it is called is not run.
+	cd "$BATS_TEST_TMPDIR/none"
+	printf '#!/bin/sh\nexit 1\n' >accfmt && cp accfmt accdump-read && chmod +x acc*
+	run -1 env PATH="$BATS_TEST_TMPDIR/alone" accdiff "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
+	[[ $output == *Functional.gelu.1.forward* ]]
+}
+
+@test "no word of the environment makes it write" {
+	cd "$BATS_TEST_TMPDIR"
+	echo mine >file
+	ACCDIFF_PART=$PWD/file run -1 accdiff "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
+	[ "$(cat file)" = mine ]
 }

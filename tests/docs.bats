@@ -3,7 +3,7 @@ load helper
 
 programs() { # names, one a line; every program has a source file
 	local f
-	for f in "$ROOT"/cmd/acc*.c "$ROOT"/cmd/acc*.sh; do
+	for f in "$ROOT"/cmd/acc*.c; do
 		f=${f##*/}
 		echo "${f%.*}"
 	done

@@ -88,3 +88,58 @@ ALL='== configuration: train.yaml
 	[ "$(heads)" = "== configuration: config.json
 == weights: ." ]
 }
+
+@test "a folder of more entries than anybody counts: all are compared" {
+	for ((n = 0; n < 1100; n++)); do echo x >"npu/n$n"; done
+	cp npu/n* gpu
+	cp "$ROOT/examples/logs/npu.log" npu/zzz.log
+	cp "$ROOT/examples/logs/gpu.log" gpu/zzz.log
+	run -1 --separate-stderr accdiff npu gpu
+	[[ $(heads) == *"== log: zzz.log"* ]]
+	[[ $output == *"loss parts at step 24"* ]]
+}
+
+@test "names of any bytes: compared, and plain in what is printed" {
+	local esc=$'a\e[31m\nb.log' bytes=$'\xff\xfe.log'
+	for side in npu gpu; do
+		cp "$ROOT/examples/logs/$side.log" "$side/$esc"
+		cp "$ROOT/examples/logs/npu.log" "$side/$bytes"
+	done
+	cp npu/train.yaml "npu/alone"$'\e'.yaml
+	run -1 --separate-stderr accdiff npu gpu
+	[ "$(heads | grep -c '^== log: ')" -eq 3 ]
+	[[ $output == *'== log: a?[31m?b.log'*"loss parts at step 24"*"== log: ??.log"* ]]
+	[[ $output == *"configuration of the device alone, not compared: alone?.yaml"* ]]
+	is_plain <<<"$output$stderr"
+	# What is not looked at is named as a shell reads it.
+	sed -i 's/learning_rate: .*/learning_rate: 0.5/' npu/train.yaml
+	run -1 accdiff npu gpu
+	is_plain <<<"$output"
+	eval "run -1 $(sed -n '/a.033/s/^  log: //p' <<<"$output")"
+	[[ $output == *"loss parts at step 24"* ]]
+}
+
+@test "what cannot be looked at is named; status 2" {
+	local nobody=()
+	if [ "$(id -u)" -eq 0 ]; then # root may look at all
+		setpriv --bounding-set=-dac_override,-dac_read_search true || skip "root keeps its rights"
+		nobody=(setpriv --bounding-set=-dac_override,-dac_read_search --inh-caps=-dac_override,-dac_read_search)
+	fi
+	echo x >npu/secret.log
+	chmod 0 npu/secret.log
+	run -2 --separate-stderr "${nobody[@]}" accdiff npu gpu
+	[[ $stderr == *"npu/secret.log: cannot open: Permission denied"* ]]
+	[ "$(heads)" = "$ALL" ]
+}
+
+@test "one report of all parts; a link to a job's folder is one" {
+	ln -s npu link
+	run -0 --separate-stderr accdiff --html=page.html --xlsx=page.xlsx link gpu
+	[ "$(heads)" = "$ALL" ]
+	[ -z "$stderr" ]
+	[[ $(<page.html) == *Functional.gelu.1.forward* && $(<page.html) == *learning_rate* ]]
+	[ -s page.xlsx ]
+	run -0 accdiff --print-pipeline npu gpu
+	[ "$(grep -c '^accdump-read' <<<"$output")" -eq 4 ]
+	eval "$(tail -n 1 <<<"$output")" >/dev/null
+}

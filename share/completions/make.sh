@@ -16,7 +16,14 @@ options() {
 				sub(/^.*  +/, "", text)
 				if (text == line) text = ""
 				short = long = takes = "-"
+				sub(/,$/, "", head)
 				n = split(head, word, /, */)
+				# Several for one line are formats for short.
+				if (word[1] word[2] ~ /^--.*--/ || line ~ /,$/) {
+					for (i = 1; i <= n; i++)
+						print p "\t-\t" word[i] "\t-\tshort for --format=" substr(word[i], 3)
+					next
+				}
 				for (i = 1; i <= n; i++) {
 					w = word[i]
 					if (w ~ /^--/) {

@@ -1,0 +1,265 @@
+#include "diff.h"
+#include "acc/say.h"
+#include "cli.h"
+#include "diff_plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct acc_arena kept; /* until the end */
+
+const char *
+diff_text(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	char *s = n < 0 ? NULL : acc_alloc(&kept, (size_t)n + 1);
+	if (s == NULL)
+		cli_nomem();
+	va_start(ap, fmt);
+	vsnprintf(s, (size_t)n + 1, fmt, ap);
+	va_end(ap);
+	return s;
+}
+
+const char *
+diff_plain(const char *text)
+{
+	struct acc_str s = acc_str(text);
+	char *out = acc_arena_copy(&kept, text, s.n), *at = out;
+	if (out == NULL)
+		cli_nomem();
+	for (uint32_t n; s.n > 0; s = (struct acc_str){s.p + n, s.n - n}) {
+		int32_t code;
+		n = acc_char(s, &code);
+		if (acc_char_plain(code)) {
+			memcpy(at, s.p, n);
+			at += n;
+		} else {
+			*at++ = '?';
+		}
+	}
+	*at = '\0';
+	return out;
+}
+
+/* $'...', as bash, zsh, ksh and the newer POSIX have it. */
+static const char *
+escaped(const char *s)
+{
+	char *out = acc_alloc(&kept, 4 * strlen(s) + 4), *at = out;
+	if (out == NULL)
+		cli_nomem();
+	at += sprintf(at, "$'");
+	for (; *s != '\0'; s++) {
+		const unsigned char c = (unsigned char)*s;
+		if (c == '\'' || c == '\\')
+			at += sprintf(at, "\\%c", c);
+		else if (c < ' ' || c > '~')
+			at += sprintf(at, "\\%03o", c);
+		else
+			*at++ = (char)c;
+	}
+	strcpy(at, "'");
+	return out;
+}
+
+const char *
+diff_quoted(const char *s)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789_./=+:,@%-";
+	const char *out = "'";
+	if (s[0] != '\0' && s[strspn(s, plain)] == '\0')
+		return s;
+	if (strcmp(diff_plain(s), s) != 0)
+		return escaped(s);
+	for (const char *at = s;; at++) {
+		const size_t n = strcspn(at, "'");
+		out = diff_text("%s%.*s%s", out, (int)n, at, at[n] == '\'' ? "'\\''" : "'");
+		at += n;
+		if (*at == '\0')
+			return out;
+	}
+}
+
+/* An unlinked file in $TMPDIR, for a stream. */
+static int
+stream_file(void)
+{
+	struct acc_err e = {0};
+	int fd = acc_file_temp(cli_tmpdir(), &e);
+	if (fd < 0)
+		cli_die_err(&e);
+	return fd;
+}
+
+/* --- the pipeline, printed --- */
+
+static void
+print_line(struct plan *p)
+{
+	struct pipeline l;
+	struct prog *noise = NULL;
+	plan_open(&l, p);
+	if (p->opt->noise != NULL) {
+		l.noise = true;
+		noise = plan_measure(&l, &p->side[SECOND], &p->side[BENCH]);
+		l.noise = false;
+	}
+	prog_print(plan_show(&l, plan_judge(&l), -1), noise);
+	plan_close(&l);
+}
+
+/* What only a run can tell is said, and what would be run then. */
+static void
+print_instead(struct plan *p, const char *when)
+{
+	printf("# %s\n# ", acc_tr(when));
+	print_line(p);
+}
+
+static void
+print_pipeline(struct plan *p)
+{
+	print_line(p);
+	if (side_asks(p)) {
+		struct plan other = *p;
+		side_unlike(&other, 100);
+		if (other.side[DEVICE].measured || other.side[BENCH].measured)
+			print_instead(&other, "where one record in 5 has no partner:");
+	}
+	if (p->both_ranked) {
+		struct plan other = *p;
+		other.side[DEVICE].folded = other.side[BENCH].folded = other.wholly = true;
+		side_measure_bare(&other);
+		print_instead(&other,
+			"where the two sides are laid out over ranks in different ways:");
+	}
+}
+
+/* --- and run --- */
+
+/* How many of 100 records have no partner. */
+static int
+alone(struct plan *p)
+{
+	struct pipeline l;
+	struct acc_err e = {0};
+	struct acc_rec *r;
+	uint64_t n = 0, single = 0;
+	int fd = stream_file();
+	plan_open(&l, p);
+	prog_run(plan_pairs(&l), fd);
+	plan_close(&l);
+	/* What the programs say is said again by those that compare. */
+	struct acc_rd *rd = acc_rd_open(diff_text("/dev/fd/%d", fd), &e);
+	while (rd != NULL && acc_rd_next(rd, &r, &e) > 0) {
+		if (acc_rec_is(r, "source") || acc_rec_is(r, "stack") || acc_rec_is(r, "data"))
+			continue;
+		n++;
+		single += acc_str_starts(acc_get_text(r, "", "how"), "only");
+	}
+	acc_rd_close(rd);
+	close(fd);
+	return (int)(100 * single / (n + (n == 0)));
+}
+
+/* The bench's two runs, for the judge. */
+static void
+measure_noise(struct plan *p)
+{
+	struct pipeline l;
+	p->noise = stream_file();
+	plan_open(&l, p);
+	l.noise = true;
+	if (prog_run(plan_measure(&l, &p->side[SECOND], &p->side[BENCH]), p->noise) != 0)
+		plan_said_members(&l);
+	plan_said_reading(&l);
+	plan_close(&l);
+}
+
+/* Ranks of two layouts, of which none are some of the other's, as where one side is split by tensors and
+ * the other by the batch: then both sides become one. */
+static int
+judge_ranks(struct plan *p, struct pipeline *l)
+{
+	int judged = stream_file();
+	prog_run(plan_judge(l), judged); /* the stream tells its status on */
+	if (!p->both_ranked || !plan_in_two_layouts(l))
+		return judged;
+	p->side[DEVICE].folded = p->side[BENCH].folded = p->wholly = true;
+	p->side[DEVICE].measured = p->side[BENCH].measured = p->unlike = false;
+	side_measure_bare(p);
+	plan_close(l);
+	plan_open(l, p);
+	int whole = stream_file();
+	prog_run(plan_judge(l), whole);
+	if (!plan_in_two_layouts(l))
+		judged = whole;
+	return judged;
+}
+
+/* The records of a part of a job, for a report of all of it. */
+static void
+keep(int from, int to)
+{
+	struct stat st;
+	off_t at = 0;
+	if (fstat(from, &st) < 0)
+		cli_die("a temporary file:");
+	while (at < st.st_size)
+		if (sendfile(to, from, &at, (size_t)(st.st_size - at)) <= 0 && errno != EINTR)
+			cli_die("a temporary file:");
+}
+
+static int
+run_pipeline(struct plan *p)
+{
+	struct pipeline l;
+	struct prog *last;
+	plan_open(&l, p);
+	if (p->both_ranked || p->opt->kept >= 0) {
+		int judged = judge_ranks(p, &l);
+		if (p->opt->kept >= 0)
+			keep(judged, p->opt->kept);
+		if (lseek(judged, 0, SEEK_SET) < 0)
+			cli_die("a temporary file:");
+		last = plan_show(&l, NULL, judged);
+	} else {
+		last = plan_show(&l, plan_judge(&l), -1);
+	}
+	int status = prog_run(last, STDOUT_FILENO);
+	/* All that a reader says it says before its stream ends. */
+	plan_said_reading(&l);
+	plan_said_folding(&l);
+	plan_said_members(&l);
+	plan_close(&l);
+	for (size_t i = 0; i < NSIDES; i++)
+		if (side_failed(&p->side[i]) != NULL && status < 2)
+			status = 2;
+	return status > 2 && status != 141 ? 2 : status;
+}
+
+int
+diff_compare(const struct diff_opt *opt, const char *device, const char *bench)
+{
+	struct plan plan = {.opt = opt, .noise = -1};
+	side_look(&plan, device, bench);
+	const bool prepared = side_prepare(&plan);
+	if (opt->print) {
+		print_pipeline(&plan);
+		return prepared ? 0 : 2;
+	}
+	if (side_asks(&plan))
+		side_unlike(&plan, alone(&plan));
+	if (opt->noise != NULL)
+		measure_noise(&plan);
+	int status = run_pipeline(&plan);
+	return status < 2 && !prepared ? 2 : status;
+}

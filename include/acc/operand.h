@@ -1,0 +1,99 @@
+/* operand.h - what a file or folder is that somebody wants compared
+ *
+ * What decides that is here alone: which kinds of things a folder holds (a job's folder), what the
+ * first records of a dump say of all of it, and which ranks a folder has. Nothing is printed, and no
+ * name is taken for a line: names are byte strings.
+ */
+#ifndef ACC_OPERAND_H
+#define ACC_OPERAND_H
+
+#include "acc/dump.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A list of names, in the order of their bytes, each once. Zero it to start. */
+struct acc_nameset {
+	const char **v;
+	size_t n, cap;
+	struct acc_arena mem;
+};
+/* A copy of the name to the end; acc_nameset_sort then brings all in order. 0 or ACC_ENOMEM. */
+int acc_nameset_add(struct acc_nameset *l, struct acc_str name, struct acc_err *e);
+void acc_nameset_sort(struct acc_nameset *l);
+bool acc_nameset_equal(const struct acc_nameset *a, const struct acc_nameset *b);
+/* How many both have. */
+size_t acc_nameset_common(const struct acc_nameset *a, const struct acc_nameset *b);
+void acc_nameset_release(struct acc_nameset *l);
+
+/* What can be compared, the cheapest first. */
+enum acc_holds {
+	ACC_HOLDS_CONFIGURATION,
+	ACC_HOLDS_LOG,
+	ACC_HOLDS_WEIGHTS,
+	ACC_HOLDS_DUMP,
+	ACC_NHOLDS
+};
+
+/* --- what a folder holds --- */
+struct acc_held_part {
+	const char *name; /* beneath the folder; ".": the folder itself is read as one */
+	enum acc_holds holds;
+};
+struct acc_held {
+	struct acc_held_part *part;
+	size_t n, cap;
+	struct acc_err missed; /* the first that could not be looked at, */
+	size_t nmissed;        /* of how many */
+	struct acc_arena mem;
+};
+/* Of a folder, what is recognised in it and up to three folders deep. What is recognised as a whole
+ * is not looked into, links are not followed, and names that begin with a dot are passed over. Zero
+ * *j before. 1: it is of several kinds, a job's folder; 0: it is not, or no folder; or < 0. */
+int acc_held_look(struct acc_held *j, const char *path, struct acc_err *e);
+void acc_held_release(struct acc_held *j);
+
+/* --- what the first records of a dump say --- */
+struct acc_glance_opt {
+	const struct acc_select *sel;
+	const char *regex, *name_regex; /* as of acc_dump_pattern, acc_dump_names; or NULL */
+	acc_trouble_fn *trouble; /* hears of all troubles and notes, until it ends; or NULL */
+	void *arg;
+};
+struct acc_glance {
+	uint64_t n;           /* records that were looked at; 0: nothing could be read */
+	enum acc_holds holds; /* configurations, logs or dumps (weights are dumps here) */
+	char framework[32];   /* empty: unknown */
+	bool bare;      /* tensors lie in files, and the recorder noted no statistics of them */
+	bool in_files;  /* some records refer to files */
+	bool whole;     /* parts of a distributed checkpoint, which know their whole */
+	bool flat;      /* parameters as FSDP flattens them */
+	bool operators; /* op calls of a framework, which can be recomputed */
+	bool norms;     /* of gradients, in numbered files */
+	bool params;    /* tensors of a model */
+	/* Where tensors belong to no pass: the names of these, at most ACC_GLANCE_NAMES, and the same
+	 * without the range that a part of a distributed checkpoint has. */
+	struct acc_nameset names, wholes;
+	struct acc_err
+		failed; /* the machine failed while it was looked at, and the rest is unknown */
+};
+enum { ACC_GLANCE_NAMES = 9999 };
+/* Look at a file or folder. 0 or < 0 where memory ran out; that nothing could be read is told by
+ * g->n, after opt->trouble has heard why. Zero *g before. */
+int acc_glance(struct acc_glance *g, const char *path, const struct acc_glance_opt *opt,
+	struct acc_err *e);
+void acc_glance_release(struct acc_glance *g);
+
+/* --- which ranks a folder has --- */
+/* How many, by the names of folders in it, up to three deep; at least 1. Or < 0. */
+int64_t acc_ranks_count(const char *folder, struct acc_err *e);
+/* The ranks of a model that the files of a checkpoint are of, by their names: mp_rank_00, ...; of
+ * flat parameters each file is one. 0 or < 0. */
+int acc_ranks_places(const char *folder, bool flat, struct acc_nameset *out, struct acc_err *e);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,60 @@
+#include "acc/operand.h"
+
+#include <stdlib.h>
+
+int
+acc_nameset_add(struct acc_nameset *l, struct acc_str name, struct acc_err *e)
+{
+	const char **v = acc_grow(l->v, &l->cap, l->n + 1, sizeof *v, e);
+	if (v == NULL)
+		return ACC_ENOMEM;
+	l->v = v;
+	v[l->n] = acc_arena_copy(&l->mem, name.p, name.n);
+	return v[l->n++] != NULL ? 0 : acc_nomem(e);
+}
+
+static int
+by_bytes(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void
+acc_nameset_sort(struct acc_nameset *l)
+{
+	size_t n = 0;
+	if (l->n == 0)
+		return;
+	qsort(l->v, l->n, sizeof *l->v, by_bytes);
+	for (size_t i = 1; i < l->n; i++)
+		if (strcmp(l->v[n], l->v[i]) != 0)
+			l->v[++n] = l->v[i];
+	l->n = n + 1;
+}
+
+size_t
+acc_nameset_common(const struct acc_nameset *a, const struct acc_nameset *b)
+{
+	size_t n = 0;
+	for (size_t i = 0, k = 0; i < a->n && k < b->n;) {
+		int d = strcmp(a->v[i], b->v[k]);
+		n += d == 0;
+		i += d <= 0;
+		k += d >= 0;
+	}
+	return n;
+}
+
+bool
+acc_nameset_equal(const struct acc_nameset *a, const struct acc_nameset *b)
+{
+	return a->n == b->n && acc_nameset_common(a, b) == a->n;
+}
+
+void
+acc_nameset_release(struct acc_nameset *l)
+{
+	free(l->v);
+	acc_arena_release(&l->mem);
+	*l = (struct acc_nameset){0};
+}
