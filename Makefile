@@ -2,6 +2,7 @@
 #   make            all programs, in bin/
 #   make deps       install what building and testing need (Debian, Ubuntu)
 #   make check      all tests;   SAN=address,undefined  WERROR=1  CC=clang
+#   make check-torch the recorder under today's PyTorch, in a venv that pip fills
 #   make check-long the faults of the machine, one by one; random dumps, compilers
 #   make demo       the main job on the example data
 #   make po         the messages of the sources into the catalogue of translations
@@ -200,8 +201,15 @@ $(B)/faults/inject: tests/faults/inject.c
 
 tests: $(UNIT) $(REPLAY) $(FAULTS)
 
+# Everything compiled and nothing linked; with CFLAGS=-fsyntax-only, to see what another compiler warns of.
+objects: $(patsubst %.c,$(B)/%.o,$(LIB_SRC) $(wildcard cmd/*.c tests/unit/*.c tests/fuzz/*.c tests/bench/*.c))
+
 check: all tests
 	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/run $(TESTS)
+
+# The recorder under the PyTorch of today, and what it and others write of today, which pip gets: see there.
+check-torch: all
+	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/torch/run $(TESTS)
 
 PYTHON ?= python3
 # Each call of each program to the system fails once, and members of the pipeline are killed; what
@@ -336,4 +344,4 @@ po:
 clean:
 	rm -rf build build-* bin
 
-.PHONY: all po deps tests check check-long regress networks demo bench lint install dist fuzz fuzz-report clean
+.PHONY: all po deps tests objects check check-torch check-long regress networks demo bench lint install dist fuzz fuzz-report clean
