@@ -207,7 +207,7 @@ objects: $(patsubst %.c,$(B)/%.o,$(LIB_SRC) $(wildcard cmd/*.c tests/unit/*.c te
 check: all tests
 	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/run $(TESTS)
 
-# The recorder under the PyTorch of today, and what it and others write of today, which pip gets: see there.
+# The recorder under the PyTorch of today, which pip gets once: see there.
 check-torch: all
 	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/torch/run $(TESTS)
 

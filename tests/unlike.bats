@@ -66,7 +66,7 @@ same() { # file of pairs
 }
 
 @test "recorded programs, as accdiff compares them" {
-	for p in python3 /usr/bin/python3; do
+	for p in "${PYTHON:-python3}" /usr/bin/python3; do
 		"$p" -c 'import torch' 2>/dev/null && break
 		p=
 	done
