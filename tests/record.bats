@@ -66,6 +66,39 @@ says() { # file, text
 	[ "$output" = $'record\trec' ]
 }
 
+@test "a bit that turns in what was recorded is no fault of an operator: status 2" {
+	cd "$BATS_TEST_TMPDIR"
+	for side in a b; do
+		printf xxxxxxxx | "$BATS_FILE_TMPDIR/steps" $side 0 -1
+	done
+	accalign a b >pairs
+	run -0 --separate-stderr bash -c "accmetric pairs | accfirstbad >/dev/null"
+	# Each tensor has the checksum of its bytes, as Python computes it.
+	accdump-read -k tensor a | accfmt --json | python3 -c '
+import json, sys, zlib
+n = 0
+for r in map(json.loads, sys.stdin):
+    if r["kind"] == "tensor":
+        d = open("a/" + r["file"], "rb").read()
+        assert zlib.crc32(d[r["off"]:r["off"] + r["len"]]) == r["crc32"], r
+        n += 1
+assert n > 10'
+	# One bit of one element, with the time that the file had.
+	f=$(ls a/*.data | head -n 1)
+	touch -r "$f" time
+	python3 -c '
+import sys
+f = open(sys.argv[1], "r+b")
+b = f.read(1)
+f.seek(0)
+f.write(bytes([b[0] ^ 4]))' "$f"
+	touch -r time "$f"
+	run -2 --separate-stderr bash -c "accmetric pairs >/dev/null"
+	[[ $stderr == *"checksum"* ]]
+	run -2 --separate-stderr bash -c "accalign a b | accmetric | accfirstbad >/dev/null"
+	[[ $stderr == *"checksum"* ]]
+}
+
 @test "of a recording that ends in the middle the whole prefix is passed on, and exit status 2" {
 	cd "$BATS_TEST_TMPDIR"
 	mkdir rec

@@ -22,6 +22,7 @@ struct same {
 	/* The writer's: where in the file of the step, and in how many bytes. */
 	struct same_stored {
 		uint64_t off, len;
+		uint32_t crc; /* of what it was before it was compressed */
 	} * stored;
 };
 
