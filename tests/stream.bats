@@ -137,3 +137,24 @@ S=$BATS_TEST_DIRNAME/data/streams
 	run -1 accdiff --expect-ranks 30 all/a all/b
 	[[ $output == *"stands out on ranks 1-29, too"* ]]
 }
+
+# A stream of one record, whose bytes follow its kind.
+one() { # printf's format
+	printf '\x92\xa3acc\x83\xa1v\x02\xa5minor\x00\xa3log\x90'"$1"'\x92\xa3end\x82\xa1n\x01\xa2st\x00'
+}
+
+@test "a key twice in a record: refused by each program" {
+	cd "$BATS_TEST_TMPDIR"
+	one '\x92\xa6tensor\x83\xa4name\xa1x\xa5dtype\xa3f32\xa5dtype\xa3f16' >tensor.acc
+	one '\x92\xa4pair\x83\xa6a.name\xa1x\xa6b.name\xa1x\xa7ab.name\xa1x' >pair.acc
+	one '\x92\xa6tensor\x82\xa4name\xa1x\xa5dtype\xa3f32' >fine.acc
+	for f in tensor pair; do
+		for c in accmetric accfirstbad accaudit acccurve acccheck accplot accdump-read 'accfold -b fine.acc' \
+			'accalign fine.acc' accfmt 'accfmt -f html' 'accfmt -f json' 'accfmt -f xlsx'; do
+			run -2 --separate-stderr timeout 20 bash -c "$c $f.acc >out"
+			[[ $stderr == *"$f.acc: byte 21: a record has the key '"*"' twice"* ]] ||
+				{ echo "$c $f: $stderr"; return 1; }
+		done
+	done
+	run -0 accfmt fine.acc
+}

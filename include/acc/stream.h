@@ -18,7 +18,8 @@ enum { ACC_STREAM_V = 2, ACC_STREAM_MINOR = 0, ACC_MAX_DATA = 1 << 20 };
 /* One record at buf: its length, 0 if more bytes are needed, or < 0 (not a record, too long,
  * too many fields). Allocates nothing. */
 int64_t acc_scan(const void *buf, size_t len, struct acc_err *e);
-/* Scan and decode. Same results; values point into buf. */
+/* Scan and decode. Same results, but that a record is refused that has a key twice, or a.x beside
+ * ab.x; values point into buf. */
 int64_t acc_decode(const void *buf, size_t len, struct acc_rec *r, struct acc_err *e);
 int acc_encode(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e);
 

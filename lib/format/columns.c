@@ -128,6 +128,9 @@ put_value(struct acc_json_blocks *b, struct column *c, const struct acc_val *v, 
 	int64_t id = 0;
 	bool number = v->type == ACC_V_INT || v->type == ACC_V_UINT ||
 		      (v->type == ACC_V_F64 && isfinite(v->f));
+	/* A key twice, which no reader lets pass: a row has one value. */
+	if (c->n > 0 && c->v[c->n - 1].row == b->rows)
+		return 0;
 	struct value *to = acc_grow(c->v, &c->cap, c->n + 1, sizeof *to, NULL);
 	if (to == NULL)
 		return acc_nomem(e);
@@ -270,7 +273,9 @@ put_values(FILE *out, const struct column *c, uint32_t rows)
 		fprintf(out, "%s%u", i > 0 ? "," : "",
 			(unsigned)(c->v[i].row - (i > 0 ? c->v[i - 1].row : 0)));
 	fputs(sparse ? "],\"v\":[" : "", out);
-	for (size_t i = 0, at = 0; i < c->n || (!sparse && at < rows); at++) {
+	/* Bounded by what there is, whatever the rows of the values are. */
+	const size_t n = sparse ? c->n : rows;
+	for (size_t i = 0, at = 0; at < n; at++) {
 		if (at > 0)
 			putc(',', out);
 		if (i < c->n && (sparse || c->v[i].row == at))

@@ -206,7 +206,7 @@ put_named(struct writer *w)
 	if (s->grade < ACC_WARNING && !s->departs)
 		return;
 	uint32_t step = 0;
-	while (n->step.sorted[step] != s->worst)
+	while (step + 1 < n->step.n && n->step.sorted[step] != s->worst)
 		step++;
 	fprintf(w->out, ",\"named\":[%u,%u,%u]", (unsigned)w->number[s->node],
 		(unsigned)w->at[s->rank], (unsigned)step);

@@ -44,11 +44,16 @@ const struct acc_shape *acc_shape_first(const struct acc_shapes *sh, struct acc_
  * NULL: there is none. */
 const struct acc_shape *acc_shape_next(const struct acc_shape *like, const struct acc_field *f,
 	uint32_t n);
-/* The hash of a record's kind and keys. They are kept, unless these are too many. */
+/* Refuse a record with a key that stands twice, or says what another one does (a.x beside ab.x). 0 or < 0. */
+int acc_rec_once(const struct acc_rec *r, struct acc_err *e);
+/* The same, of many: only kinds and keys that are new are looked at. */
+int acc_shape_check(struct acc_shapes *sh, const struct acc_rec *r, struct acc_err *e);
+/* The hash of a record's kind and keys, which no reader has seen. They are kept, unless these are too
+ * many. */
 uint64_t acc_shape_new(struct acc_shapes *sh, const struct acc_rec *r);
 void acc_shapes_release(struct acc_shapes *sh);
 
-/* acc_decode, with the record's shape. If rest is not NULL, not all bytes need be there: if the
+/* acc_decode, with the record's shape; sh may be NULL, of bytes that acc_encode made. If rest is not NULL, not all bytes need be there: if the
  * last field is a blob, the last *rest bytes of this may lie beyond buf. Its length is that of
  * all. */
 int64_t acc_decode_open(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh,

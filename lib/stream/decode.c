@@ -331,9 +331,10 @@ run(struct cursor *c, struct acc_field *f, uint32_t i, uint32_t n, const struct 
 }
 
 /* Walk one record; fill r if it is not NULL, and find out its shape if sh is not. Its length, 0
- * for more bytes, < 0. *rest: see acc_decode_open; NULL: it must be whole. */
+ * for more bytes, < 0. *rest: see acc_decode_open; NULL: it must be whole. once: refuse a key that
+ * stands twice. */
 static int64_t
-walk(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh, size_t *rest,
+walk(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh, size_t *rest, bool once,
 	struct acc_err *e)
 {
 	struct cursor c = {.p = buf, .n = len, .e = e};
@@ -387,6 +388,8 @@ walk(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh, size
 		*rest = c.rest;
 	if (c.at > ACC_MAX_RECORD)
 		return too_long(&c);
+	if (once && like == NULL && acc_rec_once(r, e) < 0)
+		return e == NULL ? ACC_EFORMAT : e->code;
 	if (sh != NULL)
 		r->shape = like != NULL ? like->hash : acc_shape_new(sh, r);
 	return (int64_t)c.at;
@@ -396,18 +399,18 @@ walk(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh, size
 int64_t
 acc_scan(const void *buf, size_t len, struct acc_err *e)
 {
-	return walk(buf, len, NULL, NULL, NULL, e);
+	return walk(buf, len, NULL, NULL, NULL, false, e);
 }
 
 int64_t
 acc_decode(const void *buf, size_t len, struct acc_rec *r, struct acc_err *e)
 {
-	return walk(buf, len, r, NULL, NULL, e);
+	return walk(buf, len, r, NULL, NULL, true, e);
 }
 
 int64_t
 acc_decode_open(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh, size_t *rest,
 	struct acc_err *e)
 {
-	return walk(buf, len, r, sh, rest, e);
+	return walk(buf, len, r, sh, rest, sh != NULL, e);
 }

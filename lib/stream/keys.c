@@ -111,9 +111,9 @@ has_keys(const struct store_keys *k, const struct acc_rec *r)
 	return true;
 }
 
-/* Of a record whose shape is not known, or new. */
+/* Of a record whose shape is not known, or new, which must have each key once. */
 static int64_t
-look_up(struct acc_keys *t, const struct acc_rec *r)
+look_up(struct acc_keys *t, const struct acc_rec *r, struct acc_err *e)
 {
 	t->id.n = 0;
 	int rc = acc_buf_add(&t->id, &r->kind.n, sizeof r->kind.n);
@@ -133,6 +133,8 @@ look_up(struct acc_keys *t, const struct acc_rec *r)
 		return (int64_t)*at;
 	if (t->n == KEYS_MOST)
 		return ACC_ELIMIT;
+	if (acc_rec_once(r, e) < 0)
+		return ACC_EFORMAT;
 	struct store_keys **p = acc_grow(t->v, &t->cap, (size_t)t->n + 1, sizeof *p, NULL);
 	if (p == NULL)
 		return ACC_ENOMEM;
@@ -142,14 +144,14 @@ look_up(struct acc_keys *t, const struct acc_rec *r)
 }
 
 int64_t
-acc_keys_find(struct acc_keys *t, const struct acc_rec *r)
+acc_keys_find(struct acc_keys *t, const struct acc_rec *r, struct acc_err *e)
 {
 	uint32_t known = r->shape == 0 ? ACC_NOID : acc_ids_get(&t->by_shape, r->shape);
 	if (known != ACC_NOID && t->v[known]->n == r->n)
 		return known;
 	if (r->shape == 0 && t->last < t->n && has_keys(t->v[t->last], r))
 		return t->last;
-	int64_t keys = look_up(t, r);
+	int64_t keys = look_up(t, r, e);
 	if (keys >= 0)
 		t->last = (uint32_t)keys;
 	if (keys >= 0 && r->shape != 0 &&

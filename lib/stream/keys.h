@@ -38,8 +38,8 @@ struct acc_keys {
 	size_t cap;
 	struct acc_buf id; /* to look up keys */
 };
-/* The number of a record's kind and keys; < 0: failure. */
-int64_t acc_keys_find(struct acc_keys *t, const struct acc_rec *r);
+/* The number of a record's kind and keys; < 0: failure, of which e tells where it is ACC_EFORMAT. */
+int64_t acc_keys_find(struct acc_keys *t, const struct acc_rec *r, struct acc_err *e);
 void acc_keys_release(struct acc_keys *t);
 
 /* The head of a string of n bytes, at most 5, to p. Its length. */

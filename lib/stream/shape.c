@@ -88,6 +88,63 @@ keep(struct acc_shapes *sh, const struct acc_rec *r, uint64_t hash)
 	sh->n++;
 }
 
+/* A key without the side that it is of, and which sides these are: bit 0: a, bit 1: b; 0: none. */
+static unsigned
+sides_of(struct acc_str *key)
+{
+	const bool shared = acc_is_shared(*key);
+	const bool one = !shared && key->n > 2 && (key->p[0] == 'a' || key->p[0] == 'b') &&
+			 key->p[1] == '.';
+	const unsigned sides = shared ? 3 : !one ? 0 : key->p[0] == 'a' ? 1 : 2;
+	const uint32_t skip = shared ? 3 : one ? 2 : 0;
+	*key = (struct acc_str){key->p + skip, key->n - skip};
+	return sides;
+}
+
+static bool
+say_the_same(struct acc_str a, struct acc_str b)
+{
+	const unsigned x = sides_of(&a), y = sides_of(&b);
+	return (x == y || (x & y) != 0) && acc_key_same(a, b);
+}
+
+int
+acc_rec_once(const struct acc_rec *r, struct acc_err *e)
+{
+	enum { FEW = 16, SLOTS = 2 * ACC_MAX_FIELDS };
+	uint16_t slot[SLOTS]; /* 1 + the field there; 0: free */
+	uint32_t size = 2 * FEW;
+	while (size < 2 * r->n && size < SLOTS)
+		size *= 2;
+	memset(slot, 0, size * sizeof *slot);
+	for (uint32_t i = 0; i < r->n && i < ACC_MAX_FIELDS; i++) {
+		struct acc_str key = r->f[i].key;
+		sides_of(&key);
+		uint32_t at = (uint32_t)acc_hash(key.p, key.n) & (size - 1);
+		for (; slot[at] != 0; at = (at + 1) & (size - 1))
+			if (say_the_same(r->f[slot[at] - 1].key, r->f[i].key))
+				return acc_fail(e, ACC_EFORMAT, "a record has the key '%.*s' twice",
+					ACC_PRS(r->f[i].key));
+		slot[at] = (uint16_t)(i + 1);
+	}
+	return 0;
+}
+
+int
+acc_shape_check(struct acc_shapes *sh, const struct acc_rec *r, struct acc_err *e)
+{
+	const struct acc_shape *like = acc_shape_first(sh, r->kind, r->n);
+	for (uint32_t i = 0; like != NULL && i < r->n; i++)
+		if (!acc_key_same(like->key[i], r->f[i].key))
+			like = acc_shape_next(like, r->f, i + 1);
+	if (like != NULL)
+		return 0;
+	if (acc_rec_once(r, e) < 0)
+		return ACC_EFORMAT;
+	acc_shape_new(sh, r);
+	return 0;
+}
+
 uint64_t
 acc_shape_new(struct acc_shapes *sh, const struct acc_rec *r)
 {

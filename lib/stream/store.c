@@ -190,7 +190,7 @@ as_bytes(struct acc_store *st, const struct acc_rec **r, struct acc_err *e)
 		return 0;
 	st->raw.n = 0;
 	int rc = acc_encode(*r, &st->raw, e);
-	int64_t len = rc < 0 ? rc : acc_decode(st->raw.p, st->raw.n, &st->raw_rec, e);
+	int64_t len = rc < 0 ? rc : acc_decode_open(st->raw.p, st->raw.n, &st->raw_rec, NULL, NULL, e);
 	*r = &st->raw_rec;
 	return len < 0 ? (int)len : 0;
 }
@@ -198,8 +198,8 @@ as_bytes(struct acc_store *st, const struct acc_rec **r, struct acc_err *e)
 int64_t
 acc_store_keys(struct acc_store *st, const struct acc_rec *r, struct acc_err *e)
 {
-	int64_t keys = acc_keys_find(&st->keys, r);
-	return keys >= 0 ? keys
+	int64_t keys = acc_keys_find(&st->keys, r, e);
+	return keys >= 0 || keys == ACC_EFORMAT ? keys
 	       : keys == ACC_ELIMIT
 		       ? acc_fail(e, ACC_ELIMIT, "more than %d sets of keys", KEYS_MOST)
 		       : acc_nomem(e);
@@ -447,7 +447,7 @@ acc_store_rec(struct acc_store *st, uint64_t at, struct acc_rec **out, struct ac
 	memcpy(b->p + b->n, map, sizeof map);
 	b->n += sizeof map;
 	rc = acc_store_append(&s, b, e);
-	int64_t len = rc < 0 ? rc : acc_decode(b->p, b->n, &st->whole, e);
+	int64_t len = rc < 0 ? rc : acc_decode_open(b->p, b->n, &st->whole, NULL, NULL, e);
 	*out = &st->whole;
 	return len < 0 ? (int)len : 1;
 }

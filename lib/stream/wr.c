@@ -9,6 +9,7 @@ enum { FLUSH_AT = 128 << 10, BLOB = 64 << 10 };
 struct acc_wr {
 	int fd;
 	struct acc_buf buf;
+	struct acc_shapes shapes; /* of records that no reader has seen */
 	uint64_t n;
 	struct acc_err bad; /* sticky: after a failure nothing more is written */
 };
@@ -45,6 +46,8 @@ put_blob(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e)
 static int
 put(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e)
 {
+	if (wr->bad.code == 0 && r->shape == 0 && !r->lost)
+		acc_shape_check(&wr->shapes, r, &wr->bad);
 	if (r->n > 0 && r->f[r->n - 1].v.type == ACC_V_BIN && r->f[r->n - 1].v.s.n >= BLOB)
 		return put_blob(wr, r, e);
 	if (wr->bad.code == 0)
@@ -136,5 +139,6 @@ acc_wr_close(struct acc_wr *wr)
 	if (wr == NULL)
 		return;
 	acc_buf_release(&wr->buf);
+	acc_shapes_release(&wr->shapes);
 	free(wr);
 }

@@ -85,7 +85,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		int64_t n = acc_scan(data, size, NULL);
 		if (n <= 0)
 			break;
-		if (acc_decode(data, size, &r, NULL) != n)
+		const int64_t decoded = acc_decode(data, size, &r, NULL);
+		if (decoded == ACC_EFORMAT) /* a key twice, which scanning does not see */
+			break;
+		if (decoded != n)
 			abort();
 		half(data, (size_t)n, &r);
 		shape(data, (size_t)n, &shapes);
