@@ -1358,3 +1358,17 @@ odd_side() { # folder, first, last, value, calls as globs...
 	judge 1 nan.m
 	first 'culprit Functional.cross_entropy.0.forward output'
 }
+
+@test "a dtype that nobody knows: what its tensor holds is not guessed, and nothing else changes" {
+	gzip -dc "$DATA/steps/clip.acc.gz" >known
+	judge 0 known
+	want=${found%%$'\n'*}
+	python3 -c '
+import sys
+b = open("known", "rb").read()
+at = b.index(b"dtype\xa3f32")
+open("other", "wb").write(b[:at] + b"dtype\xa3q32" + b[at + 9:])'
+	accfmt --json other | grep -q '"[ab]*.dtype":"q32"'
+	judge 0 other
+	first "$want"
+}

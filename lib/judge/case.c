@@ -416,6 +416,8 @@ acc_case_record(struct acc_case *c, const struct acc_item *it, struct acc_rec **
 	struct acc_err *e)
 {
 	int rc = acc_spool_get(c->spool, it->at, r, e);
+	/* Who takes no error takes a failure for "it says nothing": the whole judgement is lost. */
+	c->mem.lost |= rc < 0 && e == NULL;
 	return rc < 0 ? rc : 0;
 }
 

@@ -4,6 +4,8 @@
 
 #include "acc/judge.h"
 
+#include <math.h>
+
 /* How a judge works. record and release may be NULL. Return 0 or < 0. */
 struct acc_judge {
 	/* Everything was read: is this the judge of it, where none before it in the table is? */
@@ -115,6 +117,14 @@ const char *acc_say_position(struct acc_case *c, const struct acc_rec *r,
  * fails. */
 const char *acc_say_source(struct acc_case *c, const struct acc_call *k, const char **id,
 	struct acc_err *e);
+/* What its dtype holds. Of one that is not known: elements of no size, and nothing is beyond it. */
+static inline const struct acc_dtype_info *
+acc_item_dtype(const struct acc_item *it, int side)
+{
+	static const struct acc_dtype_info unknown = {"?", 0, '\0', 0, INFINITY};
+	const int t = it->dtype[side];
+	return t < 0 || t >= ACC_NDTYPE ? &unknown : &acc_dtypes[t];
+}
 /* Is it what its op call made, or of none? */
 static inline bool
 acc_is_output(const struct acc_item *it)

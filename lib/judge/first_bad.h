@@ -179,7 +179,7 @@ static inline bool
 acc_overflows(const struct acc_item *it)
 {
 	return it->nonfinite && it->a_inf && !it->a_nan && it->dtype[ACC_A] != it->dtype[ACC_B] &&
-	       isfinite(it->b_max) && it->b_max > acc_dtypes[it->dtype[ACC_A]].max;
+	       isfinite(it->b_max) && it->b_max > acc_item_dtype(it, ACC_A)->max;
 }
 
 /* Does an absolute error become a relative one? */

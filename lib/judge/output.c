@@ -257,7 +257,7 @@ breaks(const struct scan *s, uint32_t call, const struct acc_item *it)
 	const struct acc_call *k = &c->call[call];
 	if (!it->nonfinite || !(it->a_nan || it->a_inf) || it->b_overflow || s->wild || k->module ||
 		(k->cls != ACC_OP_CONTRACT && k->cls != ACC_OP_MOVE && k->cls != ACC_OP_ADD) ||
-		!(it->b_max < LIMIT_BREAKS * acc_dtypes[it->dtype[ACC_A]].max))
+		!(it->b_max < LIMIT_BREAKS * acc_item_dtype(it, ACC_A)->max))
 		return false;
 	for (uint32_t i = k->first; i <= k->last; i++)
 		if (c->item[i].call == call && acc_is_input(&c->item[i]) &&

@@ -137,7 +137,7 @@ bytes_of(const struct acc_recompute *t, uint32_t call)
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &t->c->item[i];
 		if (it->call == call && it->kind == ACC_ITEM_TENSOR && (it->sides & 1) != 0)
-			n += it->count * acc_dtypes[it->dtype[ACC_A]].size;
+			n += it->count * acc_item_dtype(it, ACC_A)->size;
 	}
 	return n;
 }

@@ -68,9 +68,7 @@ acc_odd_add(struct acc_odd *o, const struct acc_case *c, uint32_t item, const st
 	const char *side = layout.p[0] == 'a' ? "a." : "b.";
 	struct acc_str whole = layout.p[0] == 'a' ? a : b;
 	p->whole = acc_hash(whole.p, whole.n) ^ (uint64_t)layout.p[0];
-	const int size = it->dtype[layout.p[0] != 'a'] == ACC_NODTYPE
-				 ? 0
-				 : acc_dtypes[it->dtype[layout.p[0] != 'a']].size;
+	const int size = acc_item_dtype(it, layout.p[0] != 'a')->size;
 	if (size > 0 && acc_as_int(acc_get(r, side, "len"), &len) && len > 0)
 		p->of = (uint64_t)len / (uint64_t)size;
 	struct acc_str padded = acc_get_text(r, "", "m.padded");

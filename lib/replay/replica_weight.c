@@ -166,8 +166,12 @@ of_line(struct acc_replicas *t, const struct acc_seen_call *c, int64_t step, int
 {
 	const uint32_t own = (uint32_t)(c - t->call);
 	uint32_t at = 0, i;
-	if (c->line == 0 || (t->lined.n == 0 && index_lines(t, NULL) < 0))
+	if (c->line == 0)
 		return NULL;
+	if (t->lined.n == 0 && index_lines(t, NULL) < 0) {
+		t->lost = ACC_ENOMEM; /* no answer is not the answer that there is none */
+		return NULL;
+	}
 	while ((i = acc_ids_get(&t->lined, lined_at(c->k->step, c->k->rank, c->line, at))) != own)
 		if (i == ACC_NOID)
 			return NULL;

@@ -1,4 +1,5 @@
 /* What a judge makes of a record, and of an operator's name. */
+#include "judge/case.h"
 #include "judge/picked.h"
 
 #include <dirent.h>
@@ -255,9 +256,20 @@ unread(const char *name)
 	acc_case_close(c);
 }
 
+/* A dtype that is not known is no index. */
+static void
+dtypes(void)
+{
+	const struct acc_item it = {.dtype = {ACC_NODTYPE, ACC_F16}};
+	const struct acc_dtype_info *none = acc_item_dtype(&it, ACC_A);
+	ok(none->size == 0 && isinf(none->max) && acc_item_dtype(&it, ACC_B)->size == 2,
+		"of a dtype that is not known nothing is said");
+}
+
 int
 main(void)
 {
+	dtypes();
 	tensors();
 	statistics();
 	arguments();
