@@ -18,7 +18,7 @@ portable(uint32_t crc, const uint8_t *p, size_t n)
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t
+__attribute__((target("sse4.2,crc32"))) static uint32_t
 native(uint32_t crc, const uint8_t *p, size_t n)
 {
 	uint64_t c = crc, w;
