@@ -1,13 +1,53 @@
 #!/bin/sh
-# Completions of all programs for one shell, made from their own --help.
+# Completions of all programs for one shell, made from their own --help and --list.
 #	make.sh bash|zsh|fish BIN
 set -eu
 shell=$1 bin=$2
 
-# program, short (or -), long (or -), what it takes (or -), text: separated by tabs
+listed() { # program [how they begin]: the names that its --list begins lines with
+	"$bin/$1" --lang=en --list | awk -v head="${2-}" 'index($1, head) == 1 { printf " %s", $1 }'
+}
+
+# program, option, the words that it takes
+words() {
+	echo "* --lang en zh"
+	echo "accalign --preset$(listed accalign)"
+	echo "acccurve --preset$(listed acccurve)"
+	echo "acccurve --print-rules$(listed acccurve)"
+	echo "accfirstbad --preset$(listed accfirstbad)"
+	echo "accfirstbad --print-rules$(listed accfirstbad)"
+	echo "accmetric --metrics$(listed accmetric)"
+	echo "accplot --metrics$(listed accmetric m.)"
+	echo "accmetric --preset msprobe msprobe-8.3 ptdbg msaccucmp"
+	echo "accdiff --preset msprobe msprobe-8.3 ptdbg"
+	echo "accdiff --format$(listed accfmt)"
+	echo "accfmt --format$(listed accfmt)"
+	echo "accfmt --columns all msprobe ptdbg maca"
+	echo "accdiff --columns all msprobe ptdbg maca"
+	echo "accfmt --consequences all"
+	echo "accdump-read --format$(listed accdump-read)"
+	echo "accdump-read --kind tensor arg call scalar param stack source pair curve finding"
+	echo "accdump-read --pass forward backward grad debug"
+	echo "accdump-read --io in kw out param grad"
+}
+
+# program, short (or -), long (or -), what it takes, text, words: separated by tabs. What it takes is
+# - (nothing), file, one or many (of these words, with commas), or text.
 options() {
+	WORDS=$(words)
+	export WORDS
 	for p in "$bin"/acc*; do
 		"$p" --lang=en --help | awk -v p="${p##*/}" '
+			BEGIN {
+				n = split(ENVIRON["WORDS"], row, "\n")
+				for (i = 1; i <= n; i++) {
+					split(row[i], part, " ")
+					if (part[1] == p || part[1] == "*") {
+						offer[part[2]] = row[i]
+						sub(/^[^ ]+ [^ ]+ /, "", offer[part[2]])
+					}
+				}
+			}
 			/^  +-/ {
 				line = $0
 				sub(/^ +/, "", line)
@@ -27,42 +67,87 @@ options() {
 				for (i = 1; i <= n; i++) {
 					w = word[i]
 					if (w ~ /^--/) {
-						if (sub(/\[?=.*/, "", w)) takes = "VALUE"
-						else if (w ~ / /) { sub(/ .*/, "", w); takes = "VALUE" }
+						value = w
+						if (sub(/^[^ =[]*\[?[ =]/, "", value)) takes = value
+						sub(/\[?[ =].*/, "", w)
 						long = w
 					} else if (w ~ /^-/) {
-						if (w ~ /^-. /) takes = "VALUE"
+						if (w ~ /^-. /) takes = substr(w, 4)
 						short = substr(w, 1, 2)
 					}
 				}
-				print p "\t" short "\t" long "\t" takes "\t" text
+				if (takes ~ /^(FILE|FOLDER|BENCH)/) takes = "file"
+				else if (long in offer) takes = head ~ /,\.\./ ? "many" : "one"
+				else if (takes != "-") takes = "text"
+				print p "\t" short "\t" long "\t" takes "\t" text "\t" (long in offer ? offer[long] : "")
 			}'
 	done
 }
 
+all=$(options) # not in a pipe, where nobody would see it fail
 case $shell in
 bash)
-	echo '# Completions of acctools, made from --help.'
-	options | awk -F '\t' '
-		function end() { if (p != "") printf "_%s() {\n\tlocal w=${COMP_WORDS[COMP_CWORD]}\n\tcase $w in\n\t-*) mapfile -t COMPREPLY < <(compgen -W \"%s\" -- \"$w\") ;;\n\t*) mapfile -t COMPREPLY < <(compgen -f -- \"$w\") ;;\n\tesac\n}\ncomplete -o filenames -F _%s %s\n", f, words, f, p }
-		$1 != p { end(); p = f = $1; gsub(/-/, "_", f); words = "" }
+	cat <<-'END'
+		# Completions of acctools, made from --help and --list.
+		# Sets w, the word to complete, and o, the option that it belongs to: "=" is a word of its own.
+		_acc_where() {
+			COMPREPLY=() w=${COMP_WORDS[COMP_CWORD]} o=${COMP_WORDS[COMP_CWORD-1]}
+			if [ "$w" = = ]; then
+				w=
+			elif [ "$o" = = ]; then
+				o=${COMP_WORDS[COMP_CWORD-2]}
+			fi
+		}
+		_acc_one() {
+			mapfile -t COMPREPLY < <(compgen -W "$1" -- "$w")
+		}
+		_acc_many() { # behind a comma, too
+			local head=
+			[[ $w != *,* ]] || head=${w%,*},
+			mapfile -t COMPREPLY < <(compgen -P "$head" -W "$1" -- "${w##*,}")
+		}
+		_acc_option() {
+			_acc_one "$1"
+			[[ ${COMPREPLY-} != *= ]] || compopt -o nospace 2>/dev/null
+		}
+		_acc_file() {
+			mapfile -t COMPREPLY < <(compgen -f -- "$w")
+			compopt -o filenames 2>/dev/null
+		}
+	END
+	echo "$all" | awk -F '\t' '
+		function end() {
+			if (p == "") return
+			printf "_%s() {\n\tlocal w o\n\t_acc_where\n\tcase $o in\n%s\tesac\n", f, cases
+			printf "\tcase $w in\n\t-*) _acc_option \"%s\" ;;\n\t*) _acc_file ;;\n\tesac\n}\n", all
+			printf "complete -F _%s %s\n", f, p
+		}
+		$1 != p { end(); p = f = $1; gsub(/-/, "_", f); all = cases = "" }
 		{
-			if ($2 != "-") words = words (words == "" ? "" : " ") $2
-			if ($3 != "-") words = words (words == "" ? "" : " ") $3 ($4 != "-" ? "=" : "")
+			name = $2 == "-" ? $3 : $3 == "-" ? $2 : $2 " | " $3
+			if ($2 != "-") all = all (all == "" ? "" : " ") $2
+			if ($3 != "-") all = all (all == "" ? "" : " ") $3 ($4 != "-" ? "=" : "")
+			if ($4 == "file") cases = cases "\t" name ") _acc_file; return ;;\n"
+			else if ($4 == "text") cases = cases "\t" name ") return ;;\n"
+			else if ($4 != "-") cases = cases "\t" name ") _acc_" $4 " \"" $6 "\"; return ;;\n"
 		}
 		END { end() }'
 	;;
 zsh)
-	options | cut -f 1 | sort -u | tr '\n' ' ' | sed 's/^/#compdef /; s/ $/\n/'
-	echo '# Completions of acctools, made from --help.'
+	echo "$all" | cut -f 1 | sort -u | tr '\n' ' ' | sed 's/^/#compdef /; s/ $/\n/'
+	echo '# Completions of acctools, made from --help and --list.'
 	# shellcheck disable=SC2016 # for zsh to expand
 	echo 'case $service in'
-	options | awk -F '\t' -v q="'" '
+	echo "$all" | awk -F '\t' -v q="'" '
 		function clean(s) { gsub(/\[|\]|:|\\/, "\\\\&", s); gsub(q, q "\\" q q, s); return s }
 		function end() { if (p != "") print "\t\"*:file:_files\"\n\t;;" }
 		$1 != p { end(); p = $1; print p ")\n\t_arguments -s \\" }
 		{
-			arg = $4 != "-" ? ":value:_files" : ""
+			arg = ""
+			if ($4 == "file") arg = ":file:_files"
+			else if ($4 == "one") arg = ":value:(" $6 ")"
+			else if ($4 == "many") arg = ":value:_values -s , value " $6
+			else if ($4 == "text") arg = ":value:"
 			if ($2 != "-") print "\t" q $2 "[" clean($5) "]" arg q " \\"
 			if ($3 != "-") print "\t" q $3 (arg != "" ? "=" : "") "[" clean($5) "]" arg q " \\"
 		}
@@ -70,13 +155,17 @@ zsh)
 	echo 'esac'
 	;;
 fish)
-	echo '# Completions of acctools, made from --help.'
-	options | awk -F '\t' -v q="'" '{
+	echo '# Completions of acctools, made from --help and --list.'
+	echo "$all" | awk -F '\t' -v q="'" '{
 		gsub(/\\/, "\\\\", $5); gsub(q, "\\" q, $5)
 		line = "complete -c " $1
 		if ($2 != "-") line = line " -s " substr($2, 2)
 		if ($3 != "-") line = line " -l " substr($3, 3)
-		print line ($4 != "-" ? " -r" : "") " -d " q $5 q
+		if ($4 == "file") line = line " -r -F"
+		else if ($4 == "one") line = line " -x -a " q $6 q
+		else if ($4 == "many") line = line " -x -a " q "(__fish_append , " $6 ")" q
+		else if ($4 == "text") line = line " -x"
+		print line " -d " q $5 q
 	}'
 	;;
 *)
