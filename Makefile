@@ -6,6 +6,7 @@
 #   make check-long the faults of the machine, one by one; random dumps, compilers
 #   make demo       the main job on the example data
 #   make po         the messages of the sources into the catalogue of translations
+#   make wheel      for pip: dist/*.whl; ARCH=aarch64
 #   make lint bench fuzz fuzz-report install deb static dist clean;   V=1 shows commands
 
 VERSION := $(shell sed -n 's/^.define ACC_VERSION "\(.*\)"/\1/p' include/acc/base.h)
@@ -28,7 +29,7 @@ DEPS += mandoc           # checks the man pages
 DEPS += shellcheck       # checks the scripts
 DEPS += gettext          # make po, and the test that no message lacks its translation
 
-CFLAGS ?= -O2 -g
+CFLAGS ?= -O2# for a debugger: CFLAGS="-O2 -g"
 CC ?= cc
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
@@ -37,7 +38,11 @@ DATADIR ?= $(PREFIX)/share/acctools
 DOCDIR ?= $(PREFIX)/share/doc/acctools
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
-PYTHONDIR ?= $(PREFIX)/lib/python3/dist-packages
+# Where the system's Python looks beneath PREFIX, if it does.
+SYSTEM_PYTHON = $(firstword $(wildcard /usr/bin/python3) python3)
+PYTHONDIR ?= $(or $(shell $(SYSTEM_PYTHON) -I share/install/python-folder.py $(PREFIX) 2>/dev/null),$(PREFIX)/lib/python3/dist-packages)
+# Where zsh does: Debian's packages have a folder of their own.
+ZSHDIR ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
 B ?= build$(if $(SAN),-san)$(if $(filter clang%,$(notdir $(CC))),-clang)
 # The tests' environment says the same folder with its path; dependencies are kept by one name.
@@ -52,7 +57,7 @@ MATH := -ffp-contract=off -fno-math-errno
 # The library's objects also make libaccrec.so, where no name is seen but those of acc/rec.h.
 HARD := -fstack-protector-strong -fPIC -fvisibility=hidden $(if $(SAN),,-D_FORTIFY_SOURCE=2)
 LDHARD := -pie -Wl,-z,relro,-z,now
-SANF := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+SANF := $(if $(SAN),-g -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 # Checksums are not compared in what a fuzzer drives.
 FUZZED := $(if $(findstring fuzzer,$(SAN)),-DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
 ALL_CFLAGS = $(FUZZED) $(STD) $(WARN) $(MATH) $(HARD) -Iinclude -Ilib -pthread $(SANF) $(CFLAGS)
@@ -95,7 +100,7 @@ $(B)/tests/bench/%.o: ALL_CFLAGS += -O3
 
 # The loops of the kernels, once for every instruction set; chosen at run time.
 $(B)/lib/kernel/%.o: ALL_CFLAGS += -O3
-X86 = $(filter x86_64%,$(shell $(CC) -dumpmachine))
+X86 = $(filter x86_64%,$(or $(MACHINE),$(shell $(CC) -dumpmachine)))
 $(B)/lib/kernel/avx2.o: ALL_CFLAGS += $(if $(X86),-mavx2 -mfma -mf16c -mpopcnt)
 $(B)/lib/kernel/avx512.o: ALL_CFLAGS += $(if $(X86),-mavx512f -mavx512bw -mavx512dq -mavx512cd -mfma -mf16c -mpopcnt)
 $(B)/lib/kernel/audit_avx2.o: ALL_CFLAGS += $(if $(X86),-mavx2)
@@ -136,10 +141,12 @@ $(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets
 	@rm -f $@
 	$(AR) rcs $@ $^
 
-$(REC_SO): $(REC_OBJ) $(B)/libacc.a
+EXPORTS := lib/rec/exports.map
+$(REC_SO): $(REC_OBJ) $(B)/libacc.a $(EXPORTS)
 	@mkdir -p $(@D)
 	$(SAY) LD $@
-	$(CC) $(SANF) -shared -Wl,-soname,$(@F) -Wl,-z,relro,-z,now $(filter-out -static%,$(LDFLAGS)) -o $@ $^ $(REC_LIBS)
+	$(CC) $(SANF) -shared -Wl,-soname,$(@F) -Wl,-z,relro,-z,now -Wl,--version-script=$(EXPORTS) \
+		$(filter-out -static%,$(LDFLAGS)) -o $@ $(filter-out $(EXPORTS),$^) $(REC_LIBS)
 
 $(B)/libaccrec.a: $(REC_OBJ) $(B)/libacc.a
 	$(SAY) AR $@
@@ -265,29 +272,38 @@ bench: all $(BENCH)
 lint: all $(B)/libacc.a
 	B=$(B) tests/lint
 
-install: all
-	install -d $(DESTDIR)$(BINDIR)
-	install -s $(PROGS) $(DESTDIR)$(BINDIR)
-	for f in man/*.[1-9]; do install -D -m 644 -t $(DESTDIR)$(MANDIR)/man$${f##*.} $$f; done
-	install -D -m 644 -t $(DESTDIR)$(MANDIR)/zh_CN/man7 man/zh_CN/*.7
-	install -D -m 644 -t $(DESTDIR)$(LIBDIR) $(B)/libacc.a
+install: all install-run
+	install -D -m 644 -t $(DESTDIR)$(LIBDIR) $(B)/libacc.a $(B)/libaccrec.a
 	install -D -m 644 -t $(DESTDIR)$(INCLUDEDIR)/acc include/acc/*.h
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
-	install -m 644 $(REC_SO) $(B)/libaccrec.a $(DESTDIR)$(LIBDIR)
 	ln -sf $(notdir $(REC_SO)) $(DESTDIR)$(LIBDIR)/libaccrec.so
 	for p in acctools accrec; do \
 		sed 's#@libdir@#$(LIBDIR)#; s#@includedir@#$(INCLUDEDIR)#; s#@version@#$(VERSION)#; s#@libs@#$(THIRD)#' \
 			share/$$p.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/$$p.pc || exit; done
+	@[ -n "$(DESTDIR)" ] || sh share/install/exports.sh $(PREFIX) $(BINDIR) $(LIBDIR) $(PYTHONDIR) $(ZSHDIR) $(SYSTEM_PYTHON)
+
+# What programs are built with stays out. The completions are made of what the programs in HELP_BIN say,
+# which run here where those that are installed may not.
+HELP_BIN ?= $(BIN)
+INSTALL_STRIP ?= -s
+install-run: $(PROGS) $(REC_SO)
+	install -d $(DESTDIR)$(BINDIR)
+	install $(INSTALL_STRIP) $(PROGS) $(DESTDIR)$(BINDIR)
+	for f in man/*.[1-9]; do install -D -m 644 -t $(DESTDIR)$(MANDIR)/man$${f##*.} $$f; done
+	install -D -m 644 -t $(DESTDIR)$(MANDIR)/zh_CN/man7 man/zh_CN/*.7
+	install -D -m 644 -t $(DESTDIR)$(LIBDIR) $(REC_SO)
 	install -D -m 644 -t $(DESTDIR)$(PYTHONDIR)/accrecord python/accrecord/*.py
+	ln -srf $(DESTDIR)$(LIBDIR)/$(notdir $(REC_SO)) $(DESTDIR)$(PYTHONDIR)/accrecord
 	install -d $(DESTDIR)$(DOCDIR)
 	install -m 644 LICENSE THIRD-PARTY NEWS README.md README.zh.md $(DESTDIR)$(DOCDIR)
-	for s in bash:bash-completion/completions/acctools zsh:zsh/vendor-completions/_acctools \
-		fish:fish/vendor_completions.d/acctools.fish; do \
-		f=$(DESTDIR)$(PREFIX)/share/$${s#*:}; install -d $${f%/*}; \
-		sh share/completions/make.sh $${s%%:*} $(BIN) >$$f || exit; done
+	for s in bash:$(PREFIX)/share/bash-completion/completions/acctools zsh:$(ZSHDIR)/_acctools \
+		fish:$(PREFIX)/share/fish/vendor_completions.d/acctools.fish; do \
+		f=$(DESTDIR)$${s#*:}; install -d $${f%/*}; \
+		sh share/completions/make.sh $${s%%:*} $(HELP_BIN) >$$f || exit; done
 	for p in $(notdir $(PROGS)); do \
 		ln -sf acctools $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$p; done
-	test ! -d share || (cd share && find . -type f ! -name '*.sh' ! -name '*.in' -exec install -D -m 644 {} $(abspath $(DESTDIR)$(DATADIR))/{} \;)
+	cd share && find checks curves names report rules -type f ! -name '*.sh' \
+		-exec install -D -m 644 {} $(abspath $(DESTDIR)$(DATADIR))/{} \;
 
 # A folder of programs, pages and completions that runs on any Linux of this architecture: nothing
 # is loaded at run time, not even the C library.
@@ -296,10 +312,15 @@ STATIC_BUILD = BIN=$(B)/static-bin STATIC= NO_XLSX=1 LDHARD="-static-pie -Wl,-z,
 static:
 	$(MAKE) $(STATIC_BUILD) all
 	rm -rf $(B)/$(STATIC_DIR)
-	$(MAKE) $(STATIC_BUILD) PREFIX= DESTDIR=$(abspath $(B))/$(STATIC_DIR) install
-	rm -r $(B)/$(STATIC_DIR)/lib $(B)/$(STATIC_DIR)/include
+	$(MAKE) $(STATIC_BUILD) PREFIX= DESTDIR=$(abspath $(B))/$(STATIC_DIR) install-run
+	rm -r $(B)/$(STATIC_DIR)/lib
 	tar -C $(B) --owner=0 --group=0 -czf $(B)/$(STATIC_DIR).tar.gz $(STATIC_DIR)
 	@du -h $(B)/$(STATIC_DIR).tar.gz
+
+# For pip, as share/wheel/make.sh says: for machines with no compiler, and for another architecture.
+ARCH ?= $(shell uname -m)
+wheel: all
+	share/wheel/make.sh $(ARCH) build-wheel/$(ARCH) $(abspath $(BIN))
 
 # A Debian package of this machine's architecture, in $(B).
 DEB = acctools_$(VERSION)_$(shell dpkg --print-architecture)
@@ -342,6 +363,6 @@ po:
 	msgfmt -c --statistics -o /dev/null po/zh_CN.po
 
 clean:
-	rm -rf build build-* bin
+	rm -rf build build-* bin dist
 
-.PHONY: all po deps tests objects check check-torch check-long regress networks demo bench lint install dist fuzz fuzz-report clean
+.PHONY: all po deps tests objects check check-torch check-long regress networks demo bench lint install install-run wheel dist fuzz fuzz-report clean

@@ -21,3 +21,26 @@ fails() { # text that the line must hold, command...
 	[ "${#stderr_lines[@]}" -eq 1 ] || { echo "stderr: $stderr"; return 1; }
 	[[ $stderr == *"$want"* ]] || { echo "stderr: $stderr"; return 1; }
 }
+
+# A minimal Debian, kept for the next run, in $root; why there is none is said.
+debian_root() { # suite [package]
+	local log=$BATS_TEST_TMPDIR/log mirror deb
+	root=/var/tmp/acctools-debian-$1
+	[ ! -e "$root/.whole" ] || return 0
+	command -v debootstrap >/dev/null || skip "no debootstrap"
+	for mirror in http://deb.debian.org/debian http://archive.debian.org/debian; do
+		rm -rf "$root"
+		# Its packages as they are: configuring them takes twice the time.
+		timeout 400 debootstrap --foreign --variant=minbase ${2:+--include="$2"} "$1" "$root" "$mirror" \
+			>"$log" 2>&1 || continue
+		[ -z "${2:-}" ] || for deb in "$root"/var/cache/apt/archives/*.deb; do
+			dpkg-deb -x "$deb" "$root"
+		done
+		ln -sf mawk "$root/usr/bin/awk"
+		# In a container it is a link to itself.
+		[ ! -L "$root/proc" ] || { rm "$root/proc" && mkdir "$root/proc"; }
+		: >"$root/.whole"
+		return 0
+	done
+	skip "debootstrap of $1: $(tail -n 1 "$log")"
+}

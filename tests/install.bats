@@ -61,18 +61,112 @@ flags() {
 	for p in "$BIN"/acc*; do
 		p=${p##*/}
 		[ -e "$TREE/share/bash-completion/completions/$p" ]
-		grep -q "^$p)" "$TREE/share/zsh/vendor-completions/_acctools"
+		grep -q "^$p)" "$TREE/share/zsh/site-functions/_acctools"
 		grep -q "^complete -c $p " "$TREE/share/fish/vendor_completions.d/acctools.fish"
 	done
-	# What a shell offers after "accalign --ren" and "accdump-read -".
+}
+
+# What bash offers for the last of these words: "=" is a word of its own.
+offered() { # program, word...
 	source "$TREE/share/bash-completion/completions/acctools"
-	COMP_WORDS=(accalign --ren) COMP_CWORD=1
-	_accalign
-	[ "${COMPREPLY[*]}" = "--rename=" ]
-	COMP_WORDS=(accdump-read -) COMP_CWORD=1
-	_accdump_read
-	[ "$(printf '%s\n' "${COMPREPLY[@]}" | tr -d = | sort)" = "$("$BIN/accdump-read" --help |
+	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+	"_${1//-/_}"
+	printf '%s\n' "${COMPREPLY[@]}"
+}
+
+@test "bash offers options, the values that each takes, and files" {
+	[ "$(offered accalign --ren)" = "--rename=" ]
+	[ "$(offered accdump-read - | tr -d = | sort)" = "$("$BIN/accdump-read" --help |
 		sed -nE 's/^  +(-.*)/\1/p' | sed -E 's/  .*//; s/\[?[= ][A-Z].*//' | tr -s ', ' '\n' | grep '^-' | sort)" ]
+	[ "$(offered accfmt --format = js)" = json ]
+	[ "$(offered accdiff -f js)" = json ]
+	[ "$(offered accfirstbad --preset =)" = "$("$BIN/accfirstbad" --list | sed 's/ .*//')" ]
+	[ "$(offered accmetric -m m.cosine,m.max_a)" = m.cosine,m.max_abs ]
+	[ "$(offered accdiff --lang = z)" = zh ]
+	cd "$ROOT"
+	[ "$(offered accfmt --html = SEC)" = SECURITY.md ]
+	[ "$(offered accdiff SEC)" = SECURITY.md ]
+	[ -z "$(offered accdiff --top = 3)" ]
+}
+
+@test "programs take what completions offer as a value, which is all that they name themselves" {
+	local tried=0 p o words w file=$BATS_TEST_TMPDIR/in
+	w=$(accmetric --list | tail -n 1)
+	accalign "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench" | accmetric -m "+${w%% *}" >"$file"
+	said() { # program, option, word: the first line, if it is about the word
+		"$BIN/$1" --lang=en "$2=$3" "$file" "$file" 2>&1 | grep -a -m 1 "'$3'\| number \(m[.]\)\?$3:"
+	}
+	# program, option and words, as make.sh has written them for bash
+	awk '/^_acc[a-z_]+\(\)/ { p = $1; gsub(/^_|\(.*/, "", p); sub(/_/, "-", p) }
+		/_acc_(one|many) "/ && / \| --|--[a-z-]*\)/ { split($0, q, "\""); sub(/\) .*/, ""); sub(/.*--/, "--")
+			print p "\t" $0 "\t" q[2] }' "$TREE/share/bash-completion/completions/acctools" >"$BATS_TEST_TMPDIR/values"
+	while IFS=$'\t' read -r p o words; do
+		read -ra words <<<"$words"
+		# Any other word is a key.
+		[ "$o" = --columns ] || said "$p" "$o" no-such-word || { echo "$p $o takes anything"; false; }
+		for w in "${words[0]}" "${words[-1]}"; do
+			! said "$p" "$o" "$w" || { echo "$p $o does not take $w"; false; }
+			tried=$((tried + 1))
+		done
+	done <"$BATS_TEST_TMPDIR/values"
+	[ "$tried" -gt 40 ]
+	for o in --kind --pass --io; do
+		[ "$(grep "^accdump-read.$o" "$BATS_TEST_TMPDIR/values" | cut -f 3)" = "$(said accdump-read $o no-such-word |
+			sed 's/.* none of //; s/, / /g; s/ and / /')" ]
+	done
+	[ "$(grep "^accmetric.--preset" "$BATS_TEST_TMPDIR/values" | cut -f 3)" = "$(said accmetric --preset no-such-word |
+		sed 's/.* is not //; s/, / /g; s/ or / /')" ]
+	[ "$(grep "^accdiff.--preset" "$BATS_TEST_TMPDIR/values" | cut -f 3)" = "$(said accdiff --preset no-such-word |
+		sed 's/.*, but //; s/, / /g; s/ and / /')" ]
+}
+
+@test "zsh and fish read their completions, and fish offers the same values" {
+	if command -v zsh >/dev/null; then zsh -n "$TREE/share/zsh/site-functions/_acctools"; fi
+	command -v fish >/dev/null || skip "no fish"
+	offer="source $TREE/share/fish/vendor_completions.d/acctools.fish; complete -C"
+	[ "$(fish --no-config -c "$offer 'accfmt --format js'" | cut -f 1)" = json ]
+	[ "$(fish --no-config -c "$offer 'accmetric -m m.cosine,m.max_a'" | cut -f 1)" = m.cosine,m.max_abs ]
+	[ "$(fish --no-config -c "$offer 'accdump-read --pass '" | cut -f 1 | tr '\n' ' ')" = "backward debug forward grad " ]
+}
+
+# What the Python of the system finds without torch: accrecord, and the library beside it.
+find_recorder='import ctypes, importlib.util as u, os
+so = os.path.join(os.path.dirname(u.find_spec("accrecord").origin), "libaccrec.so.0")
+print(os.path.realpath(so), bool(ctypes.CDLL(so).acc_rec_open))'
+
+@test "make install beneath /usr/local: the system's Python finds accrecord, which finds its library" {
+	case $B in *-san*) skip "a library with sanitizers wants them in the program" ;; esac
+	[ -x /usr/bin/python3 ] || skip "no /usr/bin/python3"
+	unshare -m true 2>/dev/null || skip "nobody may mount here"
+	# shellcheck disable=SC2016
+	run -0 unshare -m sh -ec 'mount -t tmpfs none /usr/local
+		export PATH=/usr/local/bin:/usr/bin:/bin
+		make -s -C "$ROOT" B="$B" BIN="$BIN" PREFIX=/usr/local install
+		cd / && env -i PATH="$PATH" /usr/bin/python3 -c "$1"' - "$find_recorder"
+	echo "$output"
+	[ "${lines[-1]}" = "/usr/local/lib/libaccrec.so.0 True" ]
+	# Nothing must be exported; what the linker knows by heart, root may tell it.
+	[[ $output != *export* ]]
+	[[ ${lines[0]} == "acctools is in /usr/local"* ]]
+}
+
+@test "make install beneath another folder prints what must be exported, and with that all is found" {
+	case $B in *-san*) skip "a library with sanitizers wants them in the program" ;; esac
+	[ -x /usr/bin/python3 ] || skip "no /usr/bin/python3"
+	run -0 env -u PKG_CONFIG_PATH PATH=/usr/bin:/bin make -s -C "$ROOT" B="$B" BIN="$BIN" PREFIX="$TREE" install
+	for v in PATH PYTHONPATH PKG_CONFIG_PATH LD_LIBRARY_PATH XDG_DATA_DIRS; do
+		grep -q "^    export $v=$TREE/" <<<"$output" || { echo "no $v: $output"; false; }
+	done
+	export said=$output
+	# shellcheck disable=SC2016
+	run -0 env -i PATH=/usr/bin:/bin said="$output" sh -ec 'eval "$(echo "$said" | grep "^    export")"
+		command -v accfmt && pkg-config --exists accrec acctools && /usr/bin/python3 -c "$1"' - "$find_recorder"
+	[ "${lines[0]}" = "$TREE/bin/accfmt" ]
+	[ "${lines[1]}" = "$TREE/lib/libaccrec.so.0 True" ]
+	# For a package nothing is said.
+	[ -z "$(make -s -C "$ROOT" B="$B" BIN="$BIN" PREFIX=/usr DESTDIR="$BATS_TEST_TMPDIR/pkg" install)" ]
+	[ -e "$BATS_TEST_TMPDIR/pkg/usr/share/zsh/vendor-completions/_acctools" ]
+	[ -z "$(find "$BATS_TEST_TMPDIR/pkg" -xtype l)" ]
 }
 
 @test "a Debian package holds the programs, pages and completions" {
@@ -120,29 +214,11 @@ flags() {
 	run -1 "${in[@]}" accfmt --html r.html got
 }
 
-# A small Debian of some years ago, kept for the next run; says why there is none.
-older_debian() {
-	local log=$BATS_TEST_TMPDIR/log mirror
-	old=/var/tmp/acctools-debian-11
-	[ ! -e "$old/.whole" ] || return 0
-	command -v debootstrap >/dev/null || skip "no debootstrap"
-	for mirror in http://deb.debian.org/debian http://archive.debian.org/debian; do
-		rm -rf "$old"
-		# Its packages as they are: configuring them takes twice the time.
-		timeout 180 debootstrap --foreign --variant=minbase bullseye "$old" "$mirror" >"$log" 2>&1 || continue
-		ln -sf mawk "$old/usr/bin/awk"
-		# In a container it is a link to itself.
-		[ ! -L "$old/proc" ] || { rm "$old/proc" && mkdir "$old/proc"; }
-		: >"$old/.whole"
-		return 0
-	done
-	skip "debootstrap of Debian 11: $(tail -n 1 "$log")"
-}
-
 @test "make static: the programs run in a Debian of 2021" {
 	[[ ${B:-$ROOT/build} == */build ]] || return 0
 	[ "$(id -u)" -eq 0 ] || skip "only root may chroot"
-	older_debian
+	debian_root bullseye
+	old=$root
 	at=$old/opt/acctools
 	rm -rf "$at"
 	mkdir -p "$at"

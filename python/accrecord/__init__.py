@@ -83,8 +83,9 @@ class Item(ctypes.Structure):
 
 @functools.lru_cache(None)
 def library():
-    """Beside this file in a source tree, or where the system finds it."""
-    tries = [os.path.join(HERE, "..", "..", "bin", "libaccrec.so.0"), "libaccrec.so.0"]
+    """Beside this file, or in its source tree, or where the system finds it."""
+    tries = [os.path.join(HERE, "libaccrec.so.0"), os.path.join(HERE, "..", "..", "bin", "libaccrec.so.0"),
+             "libaccrec.so.0"]
     why = []
     for name in [os.environ.get("ACCREC_LIBRARY")] + tries:
         if name is None or (os.sep in name and not os.path.exists(name)):
