@@ -87,7 +87,8 @@ start(void)
 {
 	sigset_t all, old;
 	sigfillset(&all);
-	fflush(stdout);
+	if (fflush(stdout) != 0)
+		cli_die("standard output:");
 	sigprocmask(SIG_BLOCK, &all, &old);
 	pid_t pid = fork();
 	if (pid < 0)
@@ -194,9 +195,12 @@ int
 prog_call(int (*fn)(void *arg), void *arg)
 {
 	pid_t pid = start();
-	if (pid == 0)
-		exit(fn(arg));
-	return wait_for(pid);
+	if (pid > 0)
+		return wait_for(pid);
+	int status = fn(arg);
+	if (fflush(stdout) != 0 || ferror(stdout))
+		cli_die("standard output:");
+	exit(status);
 }
 
 int

@@ -122,8 +122,9 @@ ALL='== configuration: train.yaml
 @test "what cannot be looked at is named; status 2" {
 	local nobody=()
 	if [ "$(id -u)" -eq 0 ]; then # root may look at all
-		setpriv --bounding-set=-dac_override,-dac_read_search true || skip "root keeps its rights"
-		nobody=(setpriv --bounding-set=-dac_override,-dac_read_search --inh-caps=-dac_override,-dac_read_search)
+		local less="-dac_override,-dac_read_search"
+		setpriv --bounding-set="$less" true || skip "root keeps its rights"
+		nobody=(setpriv --bounding-set="$less" --inh-caps="$less")
 	fi
 	echo x >npu/secret.log
 	chmod 0 npu/secret.log
