@@ -520,21 +520,25 @@ def wanted(name):
 
 @functools.lru_cache(None)
 def op_names():
-    """Of each function its name as the recorders write it. The first that has it counts."""
+    """Of each function its name as the recorders write it. The first that has it counts; of several in one place
+    that which the operator has: torch.mm is torch.dsmm, too, and says that this is its name."""
     spaces = [("Functional", F), ("Torch", torch), ("Tensor", torch.Tensor),
               ("Torch.linalg", getattr(torch, "linalg", None)),
               ("Torch.fft", getattr(torch, "fft", None)),
               ("Torch.special", getattr(torch, "special", None))]
     names = {}
     for family, space in spaces:
+        here = {}
         for name in dir(space) if space is not None else []:
             fn = getattr(space, name, None)
             if not wanted(name) or not callable(fn) or isinstance(fn, type):
                 continue
-            try:
-                names.setdefault(fn, f"{family}.{name}")
-            except TypeError:
-                pass
+            with contextlib.suppress(TypeError):
+                if here.setdefault(fn, name) != name and not hasattr(torch.ops.aten, here[fn]) and \
+                        hasattr(torch.ops.aten, name):
+                    here[fn] = name
+        for fn, name in here.items():
+            names.setdefault(fn, f"{family}.{name}")
     return names
 
 
@@ -916,31 +920,16 @@ if hasattr(torch, "compile"):
 
 
 class Engine:
-    """Of autograd: the mode, which is off in what it sees itself, is on in what a backward call computes."""
+    """Autograd's, by which every backward pass goes, whoever asks for it."""
 
-    def __init__(self, engine_of, mode):
-        self.engine, self.mode = engine_of, mode
+    def __init__(self, engine_of, run):
+        self.engine, self.run = engine_of, run
 
     def run_backward(self, *args, **kwargs):
-        with self.mode:
-            return self.engine.run_backward(*args, **kwargs)
+        return self.run(self.engine.run_backward, args, kwargs)
 
     def __getattr__(self, name):
         return getattr(self.engine, name)
-
-
-@contextlib.contextmanager
-def engine(mode):
-    kind = torch.autograd.Variable
-    old, kind._execution_engine = kind._execution_engine, Engine(kind._execution_engine, mode)
-    try:
-        yield
-    finally:
-        kind._execution_engine = old
-
-
-def is_backward(func):
-    return func is torch.Tensor.backward
 
 
 # Of torch.optim: what one step does with a list of parameters, by the name of its module.
@@ -994,7 +983,7 @@ class Recorder:
         self.modules, self.names, self.roots = [], {}, set()
         self.auto, self.pending, self.first_root, self.late = True, False, None, False
         self.frames, self.stacks = {}, {}
-        self.patched, self.handles = [], []
+        self.patched = []
         self.wrote = self.told = False
         self.leaves = set()   # parameters of op calls whose backward call is recorded
         self.joined = {}   # of DistributedDataParallel, those whose next backward pass ends in a reduction
@@ -1060,14 +1049,18 @@ class Recorder:
         old = getattr(space, name, None)
         if old is None or not callable(old):
             return
-        self.patched.append((space, name, old, name in vars(space)))
-        setattr(space, name, functools.wraps(old)(make(old)))
+        self.put(space, name, functools.wraps(old)(make(old)))
+
+    def put(self, space, name, new):
+        self.patched.append((space, name, getattr(space, name), name in vars(space)))
+        setattr(space, name, new)
 
     def patch_all(self):
         op_names()   # of the functions as they are
         with contextlib.suppress(Exception):   # it compiles the optimizers' functions, which it must not find patched
             importlib.import_module("torch.distributed.optim")
-        self.patch(torch.autograd, "backward", self.autograd)
+        autograd = torch.autograd.Variable
+        self.put(autograd, "_execution_engine", Engine(autograd._execution_engine, self.run_backward))
         if not sees_index():
             with sequence_kept(torch.Tensor):
                 for name in ("__getitem__", "__setitem__"):
@@ -1118,18 +1111,30 @@ class Recorder:
         kind.apply, self.unwatch_custom = classmethod(apply), undo
 
     def watch_modules(self):
-        nn = torch.nn.modules.module
-        self.handles = [nn.register_module_forward_pre_hook(self.enter),
-                        nn.register_module_forward_hook(self.leave)]
+        kind = torch.nn.Module
+        old = kind.__call__
+
+        @functools.wraps(old)
+        def call(m, *args, **kwargs):
+            depth = len(self.modules)
+            self.enter(m)
+            try:
+                return old(m, *args, **kwargs)
+            finally:   # also by an exception: so a checkpoint's second run ends when it has what is wanted
+                if self.here():
+                    del self.modules[depth:]
+
+        def undo():
+            kind.__call__ = old
+        kind.__call__, self.unwatch_modules = call, undo
 
     def unpatch_all(self):
         with sequence_kept(torch.Tensor):
             for space, name, old, own in reversed(self.patched):
                 setattr(space, name, old) if own else delattr(space, name)
-        for h in self.handles:
-            h.remove()
+        self.unwatch_modules()
         self.unwatch_custom()
-        self.patched, self.handles, self.modules = [], [], []
+        self.patched, self.modules = [], []
 
     def mine(self):
         """Recording, and not inside of something that is recorded as one call."""
@@ -1168,7 +1173,7 @@ class Recorder:
     def module_op(self, m):
         return f"Module.{self.names[m]}.{type(m).__name__}"
 
-    def enter(self, m, args):
+    def enter(self, m):
         if not self.mine():
             if self.on and not self.here():
                 lacking("what threads compute other than the one in which recording started")
@@ -1193,14 +1198,6 @@ class Recorder:
             self.joined[m] = {}
         op = self.module_op(m)
         self.modules.append((m, f"{op}.forward.{self.count(op)}"))
-
-    def leave(self, m, args, y):
-        if self.modules and self.here():
-            # Those that an exception ended are still there.
-            while self.modules and self.modules[-1][0] is not m:
-                self.modules.pop()
-            if self.modules:
-                self.modules.pop()
 
     def next_step(self, number=None):
         self.flush_partial()
@@ -1269,37 +1266,31 @@ class Recorder:
         """What the mode sees; it does not see what runs inside."""
         if not self.mine():
             return func(*args, **kwargs)
-        if is_backward(func):
-            return self.tensor_backward(mode, *args, **kwargs)
-        if func is torch.autograd.grad:
-            with engine(mode):
-                return self.autograd(func)(*args, **kwargs)
         name = name_of(func)
         if name is None or (registered(func) and not tensors(v for _, _, v in arguments(args, kwargs))):
             return func(*args, **kwargs)
         with self.quiet():
             return self.op(name, func, args, kwargs)
 
-    def tensor_backward(self, mode, x, gradient=None, retain_graph=None, create_graph=False,
-                        inputs=None):
-        with mode:   # what is computed again is recorded
-            torch.autograd.backward(x, gradient, retain_graph, create_graph, inputs=inputs)
-
-    def autograd(self, old):
-        def backward(*args, **kwargs):
+    def run_backward(self, run, args, kwargs):
+        """A backward pass. What it computes by Python, such as a checkpoint's second run, is recorded: the mode, which
+        is off in what it sees itself, is on."""
+        if not self.on or not self.here():
+            return run(*args, **kwargs)
+        if self.in_backward == 0:
+            for m in self.joined:   # what micro-batches before this one left
+                self.joined[m] = {p: p.grad.clone() for p in m.parameters() if p.grad is not None}
+        off = self.depth == 0 and self.mode not in torch.overrides._get_current_function_mode_stack()
+        self.in_backward += 1
+        try:
+            with self.mode if off else contextlib.nullcontext():
+                return run(*args, **kwargs)
+        finally:
+            self.in_backward -= 1
             if self.in_backward == 0:
-                for m in self.joined:   # what micro-batches before this one left
-                    self.joined[m] = {p: p.grad.clone() for p in m.parameters() if p.grad is not None}
-            self.in_backward += 1
-            try:
-                return old(*args, **kwargs)
-            finally:
-                self.in_backward -= 1
-                if self.in_backward == 0:
-                    self.flush_partial()
-                    self.flush_joined()
-                    self.choice.backward_done()
-        return backward
+                self.flush_partial()
+                self.flush_joined()
+                self.choice.backward_done()
 
     def op(self, name, func, args, kwargs):
         values = arguments(args, kwargs)
@@ -1576,8 +1567,7 @@ class Recorder:
         compiler would look into the recorder."""
         def apart(*args, **kwargs):
             self.mode.__exit__(None, None, None)
-            for h in self.handles:
-                h.remove()
+            self.unwatch_modules()
             self.unwatch_custom()
             try:
                 return fn(*args, **kwargs)
@@ -1592,12 +1582,13 @@ class Recorder:
         def call(this, *args, **kwargs):
             if not self.mine():
                 return old(this, *args, **kwargs)
-            self.enter(this, args)
+            depth = len(self.modules)
+            self.enter(this)
             try:
                 return self.compiled(type(this._orig_mod).__name__, functools.partial(old, this),
                                      args, kwargs)
             finally:
-                self.leave(this, args, None)
+                del self.modules[depth:]
         return call
 
     def collective(self, name, old):
