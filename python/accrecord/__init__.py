@@ -760,25 +760,27 @@ class Backward:
         self.recorder, self.op, self.number, self.scope = recorder, op, number, scope
         self.stack, self.recompute, self.nodes = stack, recompute, 0
         self.arrived, self.given = [None] * nout, [None] * nin
+        self.within = [None] * nout   # of what arrives at an output, what comes from the call's other outputs
         self.left, self.step = 0, recorder.step_number
         self.moved = False   # of DTensors: what it was given was communicated first
 
-    def hook(self, outs, ins):
+    def hook(self, outs, ins, within):
         """Of one node: outs: which of its outputs is which of the call's; ins: the same of what
-        it gives."""
+        it gives; within: which of the call's outputs what it gives goes to, as of an LSTM's cell the gradient of h to c."""
         def fired(grad_inputs, grad_outputs):
             if self.left == 0:
                 self.left = self.nodes
             self.moved, self.recorder.moved = self.moved or self.recorder.moved, False
             for at, i in outs:
                 if at < len(grad_outputs) and grad_outputs[at] is not None:
-                    self.arrived[i] = unheld(grad_outputs[at])
-            for at, i in ins:
-                g = grad_inputs[at] if at < len(grad_inputs) else None
-                if g is not None:
-                    g = unheld(g)
-                    old = self.given[i]
-                    self.given[i] = g if old is None else self.recorder.quietly(old.add, g)
+                    self.arrived[i] = self.recorder.quietly(self.from_outside, unheld(grad_outputs[at]), self.within[i])
+            for sums, places in (self.given, ins), (self.within, within):
+                for at, i in places:
+                    g = grad_inputs[at] if at < len(grad_inputs) else None
+                    if g is not None:
+                        g = unheld(g)
+                        old = sums[i]
+                        sums[i] = g if old is None else self.recorder.quietly(old.add, g)
             self.left -= 1
             if self.left == 0:
                 self.done()
@@ -786,11 +788,19 @@ class Backward:
                 self.recorder.partial[id(self)] = self
         return fired
 
+    @staticmethod
+    def from_outside(grad, within):
+        """What the program gave; None: nothing."""
+        if within is None:
+            return grad
+        return None if torch.equal(grad, within) else grad - within
+
     def done(self):
         self.recorder.partial.pop(id(self), None)
         self.recorder.waiting.discard(self)
         arrived, given, self.left = self.arrived, self.given, 0
         self.arrived, self.given = [None] * len(arrived), [None] * len(given)
+        self.within = [None] * len(arrived)
         self.recorder.backward(self, arrived, given)
 
 
@@ -803,18 +813,19 @@ LIMIT = 20000   # nodes of one op call: an LSTM on a CPU has some twenty a time 
 
 
 def find_nodes(edges, outs):
-    """The nodes of an op call that hand something to its inputs, or get something from its
-    outputs: [node, [(output of the node, number)], [(input of the node, number)]]. edges: of the
-    inputs, before the call: edge -> their numbers; outs: (number, tensor)."""
+    """The nodes of an op call that hand something to its inputs or to others of its outputs, or get something
+    from its outputs: [node, [(output of the node, number)], [(input of the node, number)], [the same, of outputs]].
+    edges: of the inputs, before the call: edge -> their numbers; outs: (number, tensor)."""
     stop = {e[0] for e in edges if e[0] != "leaf"}
     # seen keeps the nodes: what stands for one in Python may go, and another get its id. Nodes stand in the
     # order of what they are given, so that of a tensor given twice the first gradient is that of the first.
-    uses, found, seen, queue = {}, {}, {}, collections.deque()
+    uses, found, seen, queue, made = {}, {}, {}, collections.deque(), {}
     for i, y in outs:
         node = y.grad_fn
         if node is None or id(node) in stop:
             continue
-        found.setdefault(id(node), [node, [], []])[1].append((y.output_nr, i))
+        made.setdefault((id(node), y.output_nr), i)
+        found.setdefault(id(node), [node, [], [], []])[1].append((y.output_nr, i))
         if id(node) not in seen:
             seen[id(node)] = node
             queue.append(node)
@@ -832,9 +843,12 @@ def find_nodes(edges, outs):
                 which = edges[edge]
                 n = uses.get(edge, 0)
                 uses[edge] = n + 1
-                entry = found.setdefault(id(node), [node, [], []])
+                entry = found.setdefault(id(node), [node, [], [], []])
                 entry[2].append((at, which[min(n, len(which) - 1)]))
-            elif id(to) not in seen and id(to) not in stop and not hasattr(to, "variable"):
+                continue
+            if edge in made:
+                found.setdefault(id(node), [node, [], [], []])[3].append((at, made[edge]))
+            if id(to) not in seen and id(to) not in stop and not hasattr(to, "variable"):
                 if len(seen) >= LIMIT:
                     return []
                 seen[id(to)] = to
@@ -1430,7 +1444,7 @@ class Recorder:
     def watch(self, name, n, edges, nin, outs, place):
         floats = [y for y in tensors(outs) if y.is_floating_point() or y.is_complex()]
         nodes = find_nodes(edges, [(i, y) for i, y in enumerate(floats) if y.requires_grad])
-        if not any(ins for _, _, ins in nodes):
+        if not any(ins for _, _, ins, _ in nodes):
             return
         back = Backward(self, name, n, place["scope"], place["stack"], place["recompute"],
                         len(floats), nin)
@@ -1438,8 +1452,8 @@ class Recorder:
         self.waiting.add(back)
         if not self.choice.all:
             self.leaves.update(i for kind, i in edges if kind == "leaf")
-        for node, out, ins in nodes:
-            node.register_hook(back.hook(out, ins))
+        for node, *places in nodes:
+            node.register_hook(back.hook(*places))
 
     def backward(self, b, arrived, given):
         if not self.on or self.stream is None:
