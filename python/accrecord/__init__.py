@@ -234,25 +234,38 @@ def lacking(what):
         warnings.warn(f"accrecord: not recorded: {what}", stacklevel=3)
 
 
+DTYPES = re.compile(r"torch\.(bool|bfloat16|(float|complex|u?int)(8|16|32|64|128)(_\w+)?)$")   # of libaccrec
+
+
+def is_nested(v):
+    return isinstance(v, torch.Tensor) and getattr(v, "is_nested", False)
+
+
 def readable(t):
     """Its elements, on the CPU; None: it has none that can be read."""
     t = local(t)
-    kind = "nested" if getattr(t, "is_nested", False) else "quantized" if t.is_quantized else \
-        "sparse" if t.layout != torch.strided else "meta" if t.device.type == "meta" else None
+    kind = "nested" if is_nested(t) else "quantized" if t.is_quantized else \
+        "sparse" if t.layout != torch.strided else "meta" if t.device.type == "meta" else \
+        str(t.dtype) if not DTYPES.match(str(t.dtype)) else None
     if kind is not None:
         lacking(f"the elements of {kind} tensors")
         return None
-    try:
+    with contextlib.suppress(Exception):   # whatever a class of its own, or a mode, makes of this
         t = t.detach()
         if t.is_conj() or t.is_neg():
             t = t.resolve_conj().resolve_neg()
         t = t if t.device.type == "cpu" else t.cpu()
-        if t.data_ptr() != 0 or t.numel() == 0:
+        if t.numel() == 0 or (t.data_ptr() != 0 and held_bytes(t)):
             return t
-    except (RuntimeError, NotImplementedError):
-        pass
-    lacking("the elements of tensors that stand for others, as those of torch.func do")
+    lacking("the elements of tensors that stand for others, as those of torch.func do, or whose memory is freed")
     return None
+
+
+def held_bytes(t):
+    """Has its memory not been taken away, as sharded weights' is?"""
+    last = t.storage_offset() + sum((n - 1) * s for n, s in zip(t.shape, t.stride()))
+    memory = t.untyped_storage() if hasattr(t, "untyped_storage") else t.storage()
+    return (last + 1) * t.element_size() <= memory.nbytes()
 
 
 def tensor_item(t, io, pos, detail, keep):
@@ -302,8 +315,37 @@ def words(v):
     return re.sub(r" at 0x[0-9a-fA-F]+", "", str(v))[:1000]
 
 
+def kind_of(v):
+    kind = type(v)
+    if kind is torch.Tensor:
+        return f"tensors of {v.dtype}"
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def known(v, make, *args):
+    """What is made of a value that is to be recorded; of one that cannot be, None, and its kind is said."""
+    try:
+        return make(v, *args)
+    except Exception as e:   # pylint: disable=broad-except
+        lacking(f"{kind_of(v)}, where {type(e).__name__}: " + str(e).partition("\n")[0][:200])
+        return None
+
+
 def item(v, io, pos, detail, keep):
     """What libaccrec is told of one value."""
+    one = known(v, _item, io, pos, detail, keep)
+    return one or Item(type=A_TEXT, io=c(io), pos=c(pos), cls=c(kind_of(v)), text=b"")
+
+
+def sizes(t):
+    """Of a nested tensor: it has no shape."""
+    return words([t.dtype, *(list(part.shape) for part in t.unbind())])
+
+
+def _item(v, io, pos, detail, keep):
+    if is_nested(v):
+        lacking("the elements of nested tensors")
+        return Item(type=A_TEXT, io=c(io), pos=c(pos), cls=b"NestedTensor", text=c(sizes(v)))
     if isinstance(v, torch.Tensor):
         return tensor_item(v, io, pos, detail, keep)
     one = Item(io=c(io), pos=c(pos), cls=c(type(v).__name__))
@@ -349,9 +391,10 @@ def statistics(t):
     if t.dtype == torch.bool:
         return dict(none, Max=bool(t.any()), Min=bool(t.all()))
     if t.is_complex():
-        t = t.abs()
+        t = t.to(torch.complex128).abs()
         return dict(none, Max=t.max().item(), Min=t.min().item(), Mean=t.mean().item())
     if not t.is_floating_point():
+        t = t.numpy() if str(t.dtype).startswith("torch.uint") else t   # torch has no largest of some of these
         return dict(none, Max=t.max().item(), Min=t.min().item())
     if t.dim() == 0:
         return dict.fromkeys(none, t.item())
@@ -397,6 +440,12 @@ class Msprobe:
         return len(self.frames)
 
     def leaf(self, v, name, detail):
+        return known(v, self._leaf, name, detail)
+
+    def _leaf(self, v, name, detail):
+        if is_nested(v):
+            lacking("the elements of nested tensors")
+            return {"type": "NestedTensor", "value": sizes(v)}
         if v is None or isinstance(v, (torch.Tensor, bool, int, float, str)):
             pass
         elif isinstance(v, slice):
@@ -577,7 +626,7 @@ def name_elsewhere(fn):
     if registered(fn):
         space, plain = registered(fn)
         if "c10d" in space:
-            if plain != "wait_tensor":   # those of FUNCTIONAL are seen elsewhere
+            if plain != "wait_tensor" and plain[0] != "_":   # those of FUNCTIONAL are seen elsewhere
                 lacking("some collectives of torch.distributed._functional_collectives, such as " + plain)
         elif space == "aten":
             return f"Aten.{plain}" if wanted(plain) else None
@@ -767,7 +816,7 @@ class Backward:
     def hook(self, outs, ins, within):
         """Of one node: outs: which of its outputs is which of the call's; ins: the same of what
         it gives; within: which of the call's outputs what it gives goes to, as of an LSTM's cell the gradient of h to c."""
-        def fired(grad_inputs, grad_outputs):
+        def arrive(grad_inputs, grad_outputs):
             if self.left == 0:
                 self.left = self.nodes
             self.moved, self.recorder.moved = self.moved or self.recorder.moved, False
@@ -786,6 +835,9 @@ class Backward:
                 self.done()
             else:
                 self.recorder.partial[id(self)] = self
+
+        def fired(grad_inputs, grad_outputs):
+            self.recorder.spared(f"gradients of {self.op}", arrive, grad_inputs, grad_outputs)
         return fired
 
     @staticmethod
@@ -897,6 +949,10 @@ def sequence_kept(kind):
     item.value = was
 
 
+# What a class of tensors makes of its functions is the program's: the recorder looks beneath.
+apart = getattr(torch._C, "DisableTorchFunctionSubclass", torch._C.DisableTorchFunction)
+
+
 # --- torch.compile, of PyTorch 2 ---
 
 @functools.lru_cache(None)
@@ -991,10 +1047,11 @@ class Recorder:
         self.thread = threading.get_ident()
         self.number, self.step_number = 0, 0
         self.seen = 0   # op calls and collectives, also of those that are not chosen
-        self.calls, self.partial, self.grads = {}, {}, []
+        self.calls, self.partial, self.grads = {}, {}, {}
         self.works = {}   # id -> a collective that is under way, and what is recorded of it
         self.waiting = weakref.WeakSet()   # backward calls that may still come
         self.modules, self.names, self.roots = [], {}, set()
+        self.unready = set()   # models with parameters that their first call makes
         self.auto, self.pending, self.first_root, self.late = True, False, None, False
         self.frames, self.stacks = {}, {}
         self.patched = []
@@ -1085,8 +1142,9 @@ class Recorder:
                 self.patch(module, name, lambda old, n=name: self.optimizer(n, old))
         for kind in (torch._C.ScriptFunction, torch._C.ScriptMethod):
             self.patch(kind, "__call__", self.script)
-        for name in ("script", "trace"):   # they run what they are given, to look at it
-            self.patch(torch.jit, name, lambda old: functools.partial(self.quietly, old))
+        for space, name in ((torch.jit, "script"), (torch.jit, "trace"), (sys.modules.get("torch.export"), "export")):
+            # They run what they are given, to look at it.
+            self.patch(space, name, lambda old: functools.partial(self.quietly, old))
         if distributed():
             for name in COLLECTIVES:
                 self.patch(torch.distributed, name, lambda old, n=name: self.collective(n, old))
@@ -1131,12 +1189,16 @@ class Recorder:
         @functools.wraps(old)
         def call(m, *args, **kwargs):
             depth = len(self.modules)
-            self.enter(m)
+            self.spared("modules", self.enter, m)
             try:
                 return old(m, *args, **kwargs)
             finally:   # also by an exception: so a checkpoint's second run ends when it has what is wanted
                 if self.here():
                     del self.modules[depth:]
+                    if depth == 0 and self.unready:
+                        unready, self.unready = self.unready, set()
+                        for model in unready:
+                            self.spared("modules", self.learn, model)
 
         def undo():
             kind.__call__ = old
@@ -1168,6 +1230,17 @@ class Recorder:
         finally:
             self.depth -= 1
 
+    def spared(self, what, fn, *args, **kwargs):
+        """Whatever is met in what is to be recorded, the program goes on: of the first of a kind it is said."""
+        try:
+            with apart():
+                return fn(*args, **kwargs)
+        except OverflowStop:
+            raise
+        except Exception as e:   # pylint: disable=broad-except
+            lacking(f"{what}, where {type(e).__name__}: " + str(e).partition("\n")[0][:200])
+            return None
+
     def quietly(self, fn, *args, **kwargs):
         with self.quiet():
             return fn(*args, **kwargs)
@@ -1179,7 +1252,9 @@ class Recorder:
             self.names.setdefault(m, path or "model")
         for path, m in model.named_modules():
             for name, p in m.named_parameters(recurse=False):
-                if p.requires_grad and p not in self.roots:
+                if torch.nn.parameter.is_lazy(p):
+                    self.unready.add(model)
+                elif p.requires_grad and p not in self.roots:
                     self.roots.add(p)
                     p.register_hook(functools.partial(self.parameter_grad, id(p),
                                                       self.module_op(m), name))
@@ -1269,6 +1344,9 @@ class Recorder:
     # -- op calls --
 
     def emit(self, op, number, direction, values, detail=None, **place):
+        self.spared(op, self._emit, op, number, direction, values, detail, **place)
+
+    def _emit(self, op, number, direction, values, detail, **place):
         self.wrote = True
         if self.floats:
             values = [v for v in values if not isinstance(v[2], (bool, int, float)) and not (
@@ -1307,23 +1385,33 @@ class Recorder:
                 self.choice.backward_done()
 
     def op(self, name, func, args, kwargs):
-        values = arguments(args, kwargs)
         n, chosen = self.next_call(name)
         if not chosen:
             return func(*args, **kwargs)
+        one = self.spared(name, self.begin, name, n, func, args, kwargs)
+        y = self.parts_of(func, args, kwargs, one["place"]) if one and one["parted"] else func(*args, **kwargs)
+        if one:
+            self.spared(name, self.end, name, n, args, kwargs, y, chosen, **one)
+        return y
+
+    def begin(self, name, n, func, args, kwargs):
+        """What there is to know of an op call before it runs."""
+        values = arguments(args, kwargs)
         place = self.place()
-        ins = [v for _, _, v in values if isinstance(v, torch.Tensor)]
+        ins = tensors(v for _, _, v in values)
         edges, held = self.edges(ins)
         gives = overwritten(func, args, kwargs) if registered(func) else []
         changed = changes(name, kwargs) or gives
-        if any(map(is_dtensor, ins)):
-            kept = copies(values) if changed else values
-            y = self.parts_of(func, args, kwargs, place)
-            self.before(name, n, "forward", kept, place)
-        else:
-            kept = self.hold(values, changed)
-            self.before(name, n, "forward", kept, place)
-            y = func(*args, **kwargs)
+        parted = any(map(is_dtensor, ins))
+        values = copies(values) if parted and changed else values if parted else self.hold(values, changed)
+        if not parted:
+            self.before(name, n, "forward", values, place)
+        return {"values": values, "place": place, "edges": edges, "held": held, "gives": gives, "parted": parted,
+                "nin": len(ins)}
+
+    def end(self, name, n, args, kwargs, y, chosen, values, place, edges, held, gives, parted, nin):
+        if parted:
+            self.before(name, n, "forward", values, place)
         outs = results(y)
         if name.endswith(".__setitem__") and args:
             outs = [("0", args[0])]
@@ -1333,11 +1421,10 @@ class Recorder:
             outs = results(kwargs["out"])
         elif y is None and gives:
             outs = gives
-        self.after(name, n, "forward", kept, [("out", p, v) for p, v in outs], place)
+        self.after(name, n, "forward", values, [("out", p, v) for p, v in outs], place)
         if edges and chosen == BOTH:
-            self.watch(name, n, edges, len(ins), [v for _, v in outs], place)
+            self.watch(name, n, edges, nin, [v for _, v in outs], place)
         del held
-        return y
 
     def parts_of(self, func, args, kwargs, place):
         """An op call of DTensors is one of the parts that this rank has, but where it communicates: then they do not
@@ -1377,25 +1464,27 @@ class Recorder:
         """A function of torch.autograd.Function whose forward calls nothing that is seen, such as one of a
         C++ extension, is one op call. That is known behind it: its inputs are as it leaves them."""
         values = arguments(args, kwargs)
-        ins = [v for _, _, v in values if isinstance(v, torch.Tensor)]
+        ins = tensors(v for _, _, v in values)
         edges, held = self.edges(ins)
         seen = self.seen
         y = run(*args, **kwargs)
-        outs = results(y)
-        if self.seen != seen or not ins or not tensors(v for _, v in outs) or \
-                (kind.__module__ or "").startswith("torch."):
-            return y
-        with self.quiet():
-            name = f"Function.{kind.__name__}"
-            n, chosen = self.next_call(name)
-            if chosen:
-                place = self.place()
-                self.before(name, n, "forward", values, place)
-                self.after(name, n, "forward", values, [("out", p, v) for p, v in outs], place)
-            if edges and chosen == BOTH:
-                self.watch(name, n, edges, len(ins), [v for _, v in outs], place)
+        if self.seen == seen and ins and not (kind.__module__ or "").startswith("torch."):
+            with self.quiet():
+                name = f"Function.{kind.__name__}"
+                self.spared(name, self.one_call, name, values, ins, edges, results(y))
         del held
         return y
+
+    def one_call(self, name, values, ins, edges, outs):
+        if not tensors(v for _, v in outs):
+            return
+        n, chosen = self.next_call(name)
+        if chosen:
+            place = self.place()
+            self.before(name, n, "forward", values, place)
+            self.after(name, n, "forward", values, [("out", p, v) for p, v in outs], place)
+            if edges and chosen == BOTH:
+                self.watch(name, n, edges, len(ins), [v for _, v in outs], place)
 
     # Where only overflows are wanted, inputs wait until the outputs are known.
 
@@ -1408,7 +1497,7 @@ class Recorder:
 
     def after(self, name, n, direction, ins, outs, place):
         if self.overflow is not None:
-            if not any(overflowed(v) for _, _, v in outs if isinstance(v, torch.Tensor)):
+            if not any(self.spared(name, overflowed, v) for _, _, v in outs if isinstance(v, torch.Tensor)):
                 return
             self.emit(name, n, direction, ins + outs, **place)
             self.count_overflow(f"{name}.{n}.{direction}")
@@ -1480,19 +1569,25 @@ class Recorder:
         gradients of parameters, which they gave."""
         for b in list(self.partial.values()):
             b.done()
-        grads, self.grads = self.grads, []
+        grads, self.grads = self.grads, {}
         with self.quiet(), torch.no_grad():
-            for op, name, grad in grads:
+            for op, name, grad in grads.values():
                 n = self.count(f"{op}.parameters_grad.{name}")
                 self.emit(op, n, "grad", [("grad", name, grad)], key=f"{op}.parameters_grad.{n}")
 
     def parameter_grad(self, leaf, op, name, grad):
+        with self.quiet(), torch.no_grad():
+            self.spared("gradients of parameters", self._parameter_grad, leaf, op, name, grad)
+
+    def _parameter_grad(self, leaf, op, name, grad):
         """Where only some op calls are recorded, of the parameters that these have."""
         if self.joined:
-            self.own[leaf] = grad
+            self.own[leaf] = self.own[leaf] + grad if leaf in self.own else grad
         if self.on and self.overflow is None and self.level > 0 and self.wants("backward", "output") and \
                 (self.choice.all or leaf in self.leaves):
-            self.grads.append((op, name, local(grad).detach().clone() if is_dtensor(grad) else grad))
+            grad = local(grad).detach().clone() if is_dtensor(grad) else grad
+            # Of passes within a pass, as of second runs with use_reentrant, each gives a part.
+            self.grads[leaf] = (op, name, self.grads[leaf][2] + grad if leaf in self.grads else grad)
             if self.in_backward == 0:
                 self.flush_partial()
 
@@ -1528,6 +1623,8 @@ class Recorder:
 
     def optimizer(self, name, old):
         """A step of torch.optim for one group of parameters, as one call."""
+        names = list(inspect.signature(old).parameters)
+
         def step(*args, **kwargs):
             if not self.mine():
                 return old(*args, **kwargs)
@@ -1536,28 +1633,33 @@ class Recorder:
             with self.quiet(), torch.no_grad():
                 op = f"Functional.{name}"
                 n = self.count(op)
-                place = self.place()
-                lists = dict(zip(inspect.signature(old).parameters, args), **kwargs)
-                values = self.hold(arguments(args, kwargs), True)
-                # What the arguments are afterwards, in their order.
-                states = [lists[s] for s in STATES if lists.get(s) and
-                          all(isinstance(v, torch.Tensor) for v in lists[s])]
-                chosen = self.choice.forward(op, f"{op}.{n}.forward", self.number, [])
-                if any(is_dtensor(v) for _, _, v in values):
-                    values = copies(values)
-                    y = self.parts_of(old, args, kwargs, place)
-                    if chosen:
-                        self.before(op, n, "forward", values, place)
-                else:
-                    if chosen:
-                        self.before(op, n, "forward", values, place)
-                    y = old(*args, **kwargs)
-                outs = [v for one in [*args[:2], *states] for v in one]
-                if chosen:
-                    self.after(op, n, "forward", values,
-                               [("out", str(i), v) for i, v in enumerate(outs)], place)
+                one = self.spared(op, self.begin_step, op, n, args, kwargs)
+                y = self.parts_of(old, args, kwargs, one[1]) if one and one[2] else old(*args, **kwargs)
+                if one:
+                    lists = dict(zip(names, args), **kwargs)
+                    self.spared(op, self.end_step, op, n, args, lists, *one)
                 return y
         return step
+
+    def begin_step(self, op, n, args, kwargs):
+        if not self.choice.forward(op, f"{op}.{n}.forward", self.number, []):
+            return None
+        place = self.place()
+        values = self.hold(arguments(args, kwargs), True)
+        parted = any(is_dtensor(v) for _, _, v in values)
+        if parted:
+            values = copies(values)
+        else:
+            self.before(op, n, "forward", values, place)
+        return values, place, parted
+
+    def end_step(self, op, n, args, lists, values, place, parted):
+        if parted:
+            self.before(op, n, "forward", values, place)
+        # What the arguments are afterwards, in their order.
+        states = [lists[s] for s in STATES if lists.get(s) and all(isinstance(v, torch.Tensor) for v in lists[s])]
+        outs = [v for one in [*args[:2], *states] for v in one]
+        self.after(op, n, "forward", values, [("out", str(i), v) for i, v in enumerate(outs)], place)
 
     def index(self, name, old):
         def call(*args):
@@ -1579,7 +1681,7 @@ class Recorder:
     def compiled(self, name, fn, args, kwargs):
         """A function of torch.compile is one op call, too; it runs as if nothing were recorded, for the
         compiler would look into the recorder."""
-        def apart(*args, **kwargs):
+        def plain(*args, **kwargs):
             self.mode.__exit__(None, None, None)
             self.unwatch_modules()
             self.unwatch_custom()
@@ -1590,14 +1692,14 @@ class Recorder:
                 self.watch_modules()
                 self.mode.__enter__()
         with self.quiet():
-            return self.op(f"Compiled.{name}", apart, args, kwargs)
+            return self.op(f"Compiled.{name}", plain, args, kwargs)
 
     def compiled_module(self, old):
         def call(this, *args, **kwargs):
             if not self.mine():
                 return old(this, *args, **kwargs)
             depth = len(self.modules)
-            self.enter(this)
+            self.spared("modules", self.enter, this)
             try:
                 return self.compiled(type(this._orig_mod).__name__, functools.partial(old, this),
                                      args, kwargs)
@@ -1618,26 +1720,29 @@ class Recorder:
             with self.quiet(), torch.no_grad():
                 op = f"Distributed.{name}"
                 n = self.count(op)
-                place = self.place()
-                # With async_op, too, what is recorded is what it gave.
-                shown = {k: v for k, v in kwargs.items() if k != "async_op"}
-                if "group" in names and not shown.get("group") and len(args) <= names.index("group"):
-                    shown["group"] = torch.distributed.group.WORLD
                 given = dict(zip(names, args), **kwargs)
-                values = arguments(args[:last], shown)
-                outs = [("out", p, v) for k, a in given.items()
-                        for p, v in leaves(a, str(names.index(k)) if k in names else k)
-                        if isinstance(v, torch.Tensor)]
-                if given.get("async_op") and self.level > 0:
-                    values = copies(values)
-                    y = old(*args, **kwargs)
-                    if y is not None:
-                        self.works[id(y)] = (y, op, n, values, outs, place, self.step_number)
-                    return y
-                self.before(op, n, "forward", values, place)
+                later = given.get("async_op") and self.level > 0
+                one = self.spared(op, begin, args, kwargs, given, later)
+                if one and not later:
+                    self.before(op, n, "forward", one[0], one[2])
                 y = old(*args, **kwargs)
-                self.after(op, n, "forward", values, outs, place)
+                if one and not later:
+                    self.after(op, n, "forward", *one)
+                elif one and y is not None:
+                    self.works[id(y)] = (y, op, n, *one, self.step_number)
                 return y
+
+        def begin(args, kwargs, given, later):
+            place = self.place()
+            # With async_op, too, what is recorded is what it gave.
+            shown = {k: v for k, v in kwargs.items() if k != "async_op"}
+            if "group" in names and not shown.get("group") and len(args) <= names.index("group"):
+                shown["group"] = torch.distributed.group.WORLD
+            values = arguments(args[:last], shown)
+            outs = [("out", p, v) for k, a in given.items()
+                    for p, v in leaves(a, str(names.index(k)) if k in names else k)
+                    if isinstance(v, torch.Tensor)]
+            return copies(values) if later else values, outs, place
         return call
 
     def functional(self, name, old):
@@ -1651,16 +1756,18 @@ class Recorder:
             self.moved = self.moved or self.parted > 0
             y = self.quietly(old, x, *args)
             with self.quiet(), torch.no_grad():
-                torch.ops._c10d_functional.wait_tensor(y.detach())
-                op = f"Distributed.{name}"
-                n, place = self.count(op), self.place()
-                group = torch.distributed.distributed_c10d._resolve_process_group(args[-1])
-                values = [("in", "0", torch.zeros_like(y)), ("in", "1", x)] if into else [("in", "0", x)]
-                values += more(*args) + [("kw", "group", group)]
-                outs = [("out", "0", y)]
-                self.before(op, n, "forward", values, place)
-                self.after(op, n, "forward", values, outs, place)
+                self.spared(f"Distributed.{name}", put, x, args, y)
             return y
+
+        def put(x, args, y):
+            torch.ops._c10d_functional.wait_tensor(y.detach())
+            op = f"Distributed.{name}"
+            n, place = self.count(op), self.place()
+            group = torch.distributed.distributed_c10d._resolve_process_group(args[-1])
+            values = [("in", "0", torch.zeros_like(y)), ("in", "1", x)] if into else [("in", "0", x)]
+            values += more(*args) + [("kw", "group", group)]
+            self.before(op, n, "forward", values, place)
+            self.after(op, n, "forward", values, [("out", "0", y)], place)
         return call
 
     def one_to_one(self, name, old):
@@ -1724,7 +1831,7 @@ class Recorder:
 
 def overflowed(t):
     """NaN, infinity, or the largest number of its dtype, which saturating devices give for it."""
-    if not t.is_floating_point() or t.numel() == 0:
+    if is_nested(t) or not t.is_floating_point() or t.numel() == 0:
         return False
     most = t.detach().abs().max()
     return not bool(most < torch.finfo(t.dtype).max)

@@ -1,6 +1,6 @@
 """Records small things into folders of OUT, and checks what Python sees of it. Needs torch.
 
-Usage: small.py OUT"""
+Usage: small.py OUT [FUNCTION...]"""
 import functools
 import multiprocessing
 import os
@@ -350,6 +350,97 @@ def scaled():
         got[name + "output.1"] == "1.0", got
 
 
+class Checkpointed(nn.Module):
+    def __init__(self, how):
+        super().__init__()
+        self.how = how
+        self.part = nn.Sequential(nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 4))
+
+    def forward(self, x):
+        for _ in range(2):
+            x = self.part(x) if self.how is None else torch.utils.checkpoint.checkpoint(self.part, x, **self.how)
+        return x
+
+
+def three_steps(name, how, stack=True, wrong=False):
+    torch.manual_seed(0)
+    net = Checkpointed(how)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    with accrecord.record(output_dir=folder(name), record_stack=stack):
+        for step in range(3):
+            if wrong and step == 1:
+                net.part[2].weight.data.mul_(1.5)
+            net(torch.ones(2, 4, requires_grad=True)).sum().backward()
+            opt.step()
+            opt.zero_grad()
+    accrecord._replace(None)
+
+
+def checkpoints():
+    """Each kind of checkpointing, however its second run ends: the steps are there, each backward call once, and the
+    second run, which begins with the last part, is marked."""
+    hows = {"late": {"use_reentrant": False}, "reentrant": {"use_reentrant": True}}
+    if hasattr(torch.utils.checkpoint, "set_checkpoint_early_stop"):
+        hows["early"] = dict(hows["late"])
+        hows["late"]["early_stop"] = False
+    three_steps("checkpoints-none", None)
+    first, again = ([f"Functional.{op}.{i}.forward" for op, i in part] for part in (
+        (("linear", 0), ("gelu", 0), ("linear", 1), ("linear", 2), ("gelu", 1), ("linear", 3)),
+        (("linear", 4), ("gelu", 2), ("linear", 5), ("linear", 6), ("gelu", 3), ("linear", 7))))
+    for how, options in hows.items():
+        three_steps(f"checkpoints-{how}-wrong", options, wrong=True)
+        # The part that runs again first is the last one. With use_reentrant backward calls are those of the second run.
+        ran = again if how == "reentrant" else first[3:] + first[:3]
+        back = [k.replace("forward", "backward") for k in ran[2::-1] + ran[:2:-1]]
+        for name, stack in (f"checkpoints-{how}", True), (f"checkpoints-{how}-bare", False):
+            three_steps(name, options, stack)
+            text = subprocess.run(f"accdump-read {folder(name)} | accfmt --tsv -c step,key,recompute,scope", shell=True,
+                                  check=True, stdout=subprocess.PIPE).stdout.decode()
+            rows = [line.split("\t") for line in text.splitlines()[1:]]
+            for step in "012":
+                here = [r for r in rows if r[0] == step]
+                for want, word, marked in (
+                        (first + ["Tensor.sum.0.forward", "Functional.sgd.0.forward"], "forward", False),
+                        (again, "forward", True), (["Tensor.sum.0.backward"] + back, "backward", False)):
+                    got = list(dict.fromkeys(r[1] for r in here if r[1].endswith(word) and (r[2] == "true") == marked))
+                    assert got == want, (name, step, got)
+            scopes = {r[3] for r in rows if r[1] == "Functional.gelu.3.forward"}
+            assert scopes == {"Module.part.1.GELU.forward.3"}, scopes
+
+
+def cells():
+    """Of an LSTM's cell, one of whose outputs is made of the other, what arrives at each from outside."""
+    for name, which in ("cells", (1, 2)), ("cells-h", (1, 0)), ("cells-c", (0, 1)):
+        cell, x, state, got = nn.LSTMCell(3, 4).double(), torch.randn(3, 2, 3).double(), None, []
+        with accrecord.record(output_dir=folder(name)):
+            for t in range(3):
+                state = cell(x[t], state)
+                state = [s * 1 for s in state]   # what arrives at these came from outside
+                got.append(sum(w * s for w, s in zip(which, state) if w))
+                for s in state:
+                    s.retain_grad()
+                got.append(state)
+            sum((y * y).sum() for y in got[::2]).backward()
+        text = subprocess.run(f"accdump-read -p backward -i in -o Torch.lstm_cell {folder(name)} | accmetric | "
+                              "accfmt --tsv -c name,s.norm", shell=True, check=True, stdout=subprocess.PIPE).stdout.decode()
+        seen = dict(line.split("\t") for line in text.splitlines())
+        for t, states in enumerate(got[1::2]):
+            for i, s in enumerate(states):
+                norm = seen[f"Torch.lstm_cell.{t}.backward.input.{i}"]
+                assert norm == "" if s.grad is None else abs(float(norm) / float(s.grad.norm()) - 1) < 1e-12, (name, t, i)
+
+
+def aliases():
+    """A function with several names in torch is called as its operator is."""
+    with accrecord.record(output_dir=folder("aliases")):
+        x = torch.eye(3)
+        torch.mm(x, x)
+        torch.sspaddmm(x.to_sparse(), x.to_sparse(), x)
+        abs(-x).positive()
+    assert [k for k in keys("aliases", "-i in") if "to_sparse" not in k] == [f"{k}.0.forward" for k in (
+        "Torch.mm", "Torch.sspaddmm", "Tensor.neg", "Tensor.abs", "Tensor.positive")], keys("aliases", "-i in")
+
+
 class Stand(torch.Tensor):
     """Without elements of its own."""
     __torch_function__ = torch._C._disabled_torch_function_impl
@@ -395,7 +486,7 @@ def lacking():
     said = [str(w.message) for w in said if "accrecord" in str(w.message)]
     assert said == ["accrecord: not recorded: " + what for what in (
         "the elements of sparse tensors", "the elements of quantized tensors",
-        "the elements of tensors that stand for others, as those of torch.func do",
+        "the elements of tensors that stand for others, as those of torch.func do, or whose memory is freed",
         "what threads compute other than the one in which recording started")], said
 
 
@@ -408,17 +499,17 @@ def whole():
     """What cannot be seen inside is one op call, forward and backward, and the same each time."""
     net = torch.jit.script(nn.Linear(3, 2))
     once = torch.compile(nn.Linear(3, 3), backend="eager") if hasattr(torch, "compile") else None
-    twice = torch.compile(lambda x: x * 2, backend="eager") if once else None
+    twice = torch.compile(lambda x: x * 2, backend="eager") if once is not None else None
     with accrecord.record(output_dir=folder("script")):
         for _ in range(3):
             x = torch.randn(2, 3, requires_grad=True)
-            if once:
+            if once is not None:
                 x = twice(once(x))
             y = net(scripted(x, x))
         torch.autograd.backward(y, torch.ones(2, 2))
         torch.jit.trace(nn.Linear(3, 2), x)
     calls = ["Script.scripted.%d.forward", "Script.forward.%d.forward"]
-    if once:
+    if once is not None:
         calls = ["Compiled.Linear.%d.forward", "Compiled.<lambda>.%d.forward"] + calls
     assert keys("script", "-p forward") == [c % i for i in range(3) for c in calls], keys("script")
     back = [c % 2 for c in reversed(calls)]
@@ -608,5 +699,8 @@ if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (reduced, networks, documents, choices, ranges, ranks, exported, numbers, steps, built, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child, worker, listed, late):
+        for part in [globals()[name] for name in sys.argv[2:]] or (
+                reduced, networks, documents, choices, ranges, ranks, exported, numbers, steps, built, nothing, ptdbg,
+                arguments, whole, again, checkpoints, cells, aliases, negative, halves, scaled, lacking, extensions, elsewhere, child, worker, listed,
+                late):
             part()
