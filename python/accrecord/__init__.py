@@ -679,6 +679,12 @@ def plain_name(name):
     return name.replace("_", "").replace(".", "").lower()
 
 
+def forward_name(name):
+    """The same of an op call, whichever of its passes is named, or none: a backward call is recorded with its forward
+    call."""
+    return re.sub("(forward|backward)$", "", plain_name(name))
+
+
 def listed(names):
     """A list of names, also of one that stands alone."""
     return [names] if isinstance(names, str) else list(names or ())
@@ -725,8 +731,10 @@ class Choice:
             part = o.split(".")
             if len(part) > 2 and part[-1] in ("fwd", "bwd") and part[-2].isdigit():
                 self.named.append((int(part[-2]), ".".join(part[:-2])))
-        self.skip, self.keys = int(skip), keys and {plain_name(k) for k in keys}
-        self.key_range = key_range and [plain_name(k) for k in key_range]
+        self.skip, self.keys = int(skip), keys and {forward_name(k) for k in keys}
+        self.key_range = key_range and [forward_name(k) for k in key_range]
+        if key_range and all(plain_name(k).endswith("backward") for k in key_range):
+            self.key_range.reverse()   # they run from the last to the first
         self.inside = self.passed = False
         self.all = not (op_range or self.ops or self.skip or keys or key_range)
         if self.skip < 0:
@@ -780,10 +788,10 @@ class Choice:
 
     def in_keys(self, key):
         if self.keys is not None:
-            return plain_name(key) in self.keys
+            return forward_name(key) in self.keys
         if self.key_range is None:
             return True
-        name = plain_name(key)
+        name = forward_name(key)
         if not self.inside:
             self.inside = name == self.key_range[0]
         good = self.inside and not self.passed
@@ -1973,20 +1981,20 @@ def _program(name):
 
 
 def gen_report(dir0, dir1, output_dir="./"):
-    """Compare two recordings: compare_result.xlsx, .html and .csv, and report.txt with what accdiff
-    says. 0: the same, 1: different."""
+    """Compare the recording dir1, of what is tested, with dir0, of what is trusted: compare_result.xlsx, .html and
+    .csv, and report.txt with what accdiff says. 0: the same, 1: different."""
     if _now is not None and os.path.realpath(_now.folder) in map(os.path.realpath, (dir0, dir1)):
         _replace(None)
     os.makedirs(output_dir, exist_ok=True)
     result = os.path.join(output_dir, "compare_result.")
     page, sheet = "--html=" + result + "html", "--xlsx=" + result + "xlsx"
     report = os.path.join(output_dir, "report.txt")
-    status, why = _compare(report, [page, sheet, dir0, dir1])
+    status, why = _compare(report, [page, sheet, dir1, dir0])
     if status > 1 and "spreadsheets need" in why:
         warnings.warn("accrecord: no compare_result.xlsx: " + why)
-        status, why = _compare(report, [page, dir0, dir1])
+        status, why = _compare(report, [page, dir1, dir0])
     if status <= 1:
-        status, why = _compare(result + "csv", ["--all", "--format=csv", dir0, dir1])
+        status, why = _compare(result + "csv", ["--all", "--format=csv", dir1, dir0])
     if status > 1:
         raise RecordError("accdiff: " + why)
     return status

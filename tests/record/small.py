@@ -71,7 +71,7 @@ def networks():
         if wrong:
             wrong.__exit__(None, None, None)
     accrecord.gen_report(folder("one"), folder("two"), folder("same"))
-    assert accrecord.gen_report(folder("forward"), folder("one"), folder("report")) == 1
+    assert accrecord.gen_report(folder("one"), folder("forward"), folder("report")) == 1
 
 
 def documents():
@@ -250,6 +250,18 @@ def ptdbg():
     accrecord.set_dump_switch("OFF")
     assert keys("ptdbg") == ["Functional.linear.0.forward", "Functional.relu.0.forward",
                              "Functional.linear.1.forward"], keys("ptdbg")
+    # A backward call may be named, as its overflow is; also as the ends of a range, in the order of time.
+    for i, (mode, scope, want) in enumerate((
+            ("list", ["Functional_linear_1_backward"], ["linear.1"]),
+            ("list", ["Functional.relu.0.backward"], ["relu.0"]), ("list", ["Functional.linear.1"], ["linear.1"]),
+            ("range", ["Functional_linear_1_backward", "Functional_relu_0_backward"], ["relu.0", "linear.1"]))):
+        accrecord.set_dump_path(folder(f"backward{i}"))
+        accrecord.set_dump_switch("ON", mode=mode, scope=scope)
+        for _ in range(2):
+            net(torch.randn(2, 3)).sum().backward()
+        accrecord.set_dump_switch("OFF")
+        got = sorted(k for k in keys(f"backward{i}") if k.startswith("Functional"))
+        assert got == sorted(f"Functional.{k}.{p}" for k in want for p in ("forward", "backward")), (scope, got)
     accrecord.set_dump_path(folder("stack"))
     accrecord.set_dump_switch("ON", mode="api_stack")
     net(torch.randn(2, 3))
@@ -474,6 +486,7 @@ def again():
 
 def lacking():
     """What cannot be recorded is said, and the program goes on."""
+    accrecord._lacking.clear()
     with warnings.catch_warnings(record=True) as said, accrecord.record(output_dir=folder("lacking")):
         warnings.simplefilter("always")
         for _ in range(2):
