@@ -1036,6 +1036,9 @@ def reduction(name):
     return getattr(torch.distributed.ReduceOp, name.upper())
 
 
+# Modules that a framework puts around a model, and what each calls it.
+WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod",
+            "FullyShardedDataParallel": "_fsdp_wrapped_module", "CheckpointWrapper": "_checkpoint_wrapped_module"}
 PARTS = ("input", "output", "forward", "backward")   # what of op calls: those of one pass, or one side
 
 
@@ -1256,9 +1259,18 @@ class Recorder:
     # -- modules, steps --
 
     def learn(self, model):
+        hidden = set()
         for path, m in model.named_modules():
+            if any(kind.__name__ == "FSDPModule" for kind in type(m).__mro__):
+                lacking("what fully_shard gathers and reduces, and gradients of the parameters that it keeps")
+            inner = WRAPPERS.get(type(m).__name__)
+            if inner is not None:
+                hidden.add(f"{path}.{inner}".strip("."))
+            # What is beneath what a framework puts around a model is called as without it.
+            parts = path.split(".")
+            path = ".".join(p for i, p in enumerate(parts) if ".".join(parts[:i + 1]) not in hidden)
             self.names.setdefault(m, path or "model")
-        for path, m in model.named_modules():
+        for _, m in model.named_modules():
             for name, p in m.named_parameters(recurse=False):
                 if torch.nn.parameter.is_lazy(p):
                     self.unready.add(model)

@@ -679,6 +679,7 @@ def reduced():
                           shell=True, check=True, stdout=subprocess.PIPE).stdout.decode()
     got = [line.split("\t") for line in text.splitlines() if "all_reduce" in line]
     values = [[float(x[3]) for x in got if x[0] == rank and x[2] in ("in", "out")] for rank in "01"]
+    assert "Module.model.Linear.parameters_grad.0" in text and "Module.module" not in text, text
     assert values == [[11.0, 12.0, 2.0, 2.0, 0.0, 1.0, 5.0, 11.0], [13.0, 12.0, 2.0, 2.0, 1.0, 1.0, 6.0, 11.0]], values
     assert [x[4] for x in got if x[0] == "0" and x[4].startswith("Red")] == 2 * ["RedOpType.AVG"], got
 
