@@ -159,7 +159,9 @@ setup() {
 	accdump-read -r 1 -o 'Distributed.*' parts | accfmt --tsv -c op | sort -u | diff - <(printf '%s\n' \
 		Distributed.{all_gather_into_tensor,all_reduce,recv,reduce_scatter_tensor,send} op)
 	run -0 bash -c "accdump-read parts | accaudit | accfirstbad | accfmt"
-	[[ $output == *"160 outputs pass recomputation"* ]]
+	# Of PyTorch 2.6; 2.15 has six more.
+	[[ $output =~ "audit: "([0-9]+)" outputs pass recomputation" && $output != *" fail"* ]]
+	[ "${BASH_REMATCH[1]}" -ge 160 ]
 }
 
 @test "a collective with async_op is recorded where its result is waited for" {
