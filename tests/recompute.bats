@@ -75,6 +75,45 @@ says() {
 	run -0 bash -c 'accfirstbad m.acc >out.acc'
 }
 
+@test "what overflows is Inf, forward, in gradients and in the state of optimizers: nothing else is acquitted" {
+	tar -xzf "$DATA/wild/overflows.tar.gz"
+	for at in forward gradient state; do
+		for dtype in f16 bf16 f8e5m2; do
+			for is in inf nan largest finite; do
+				run accdiff $at.$dtype.$is $at.$dtype.inf
+				says=0
+				[[ $output == *INF_NAN_MODE_ENABLE* ]] && says=1
+				accdump-read $at.$dtype.$is | accaudit | accfirstbad >alone.acc && alone=0 || alone=$?
+				echo "$at $dtype $is $status $says $alone"
+			done
+		done
+	done >told
+	for at in forward gradient state; do
+		for dtype in f16 bf16 f8e5m2; do
+			printf '%s\n' "$at $dtype inf 0 0 0" "$at $dtype nan 1 0 1" "$at $dtype largest 1 1 1" \
+				"$at $dtype finite 1 1 1"
+		done
+	done | diff - told
+}
+
+@test "a verdict of the audit covers what was looked at" {
+	tar -xzf "$DATA/wild/left_out.tar.gz"
+	for what in swallowed garbage element; do
+		judge 1 "$what/device" "$what/bench"
+		[[ $found == culprit* ]]
+	done
+	# Without the audit, what a kink makes of it is not told from noise, but said.
+	judge 0 kink/device kink/bench
+	jq -es 'any(.what == "warning" and (.text | contains("elements that cannot be are among those")))' out.json
+	judge 0 right/device right/bench
+	for side in device bench; do
+		accdump-read "kink/$side" | accaudit | accfmt --json |
+			jq -es '[.[] | select(.["audit.ok"])] | length == 2'
+	done
+	accdump-read swallowed/device | accaudit | accfmt --json |
+		jq -es 'any(.["audit.ok"] and .["audit.left"] == 1)'
+}
+
 @test "the number of threads changes nothing" {
 	judge 1 "$R/faulty" "$R/bench" -j 1 --all
 	mv out.json one.json

@@ -19,7 +19,7 @@ acc_accused(const struct acc_item *it)
 bool
 acc_acquitted(const struct acc_item *it)
 {
-	return it->audit[ACC_A] <= 1;
+	return it->audit[ACC_A] <= 1 && !it->open;
 }
 
 bool
@@ -272,6 +272,8 @@ acc_audit_open_question(struct scan *s, const struct suspect *x, struct acc_err 
 	struct acc_rec *r;
 	if (x->role != ROLE_OUT || x->audit || !s->c->call[x->call].keyed)
 		return "";
+	if (it->open && !(it->audit[ACC_A] > 1))
+		return "; what of it can be recomputed is right, but elements that cannot be are among those that differ";
 	if (acc_acquitted(it) && x->permuted)
 		return "; it passes recomputation from its own inputs, and one of these has another order of axes than"
 		       " on the bench";

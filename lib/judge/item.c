@@ -476,6 +476,13 @@ acc_item_own(struct acc_item *it, const struct acc_val *err, const struct acc_va
 	it->own_max = (float)(number(err_max) * unit);
 }
 
+void
+acc_item_open(struct acc_item *it, const struct acc_val *left, const struct acc_val *open,
+	bool beside)
+{
+	it->open = number(open) > 0 || (!beside && number(left) > 0 && it->nonfinite);
+}
+
 static void
 audited(struct acc_item *it, int side, const struct acc_val *const *v)
 {
@@ -534,6 +541,8 @@ tensors(struct acc_item *it, const struct acc_picked *f)
 		it->rms = it->max = equal ? 0 : INFINITY;
 	} else
 		by_statistics(it, f);
+	const struct acc_val *open = f->side[ACC_A][AUDIT_OPEN];
+	acc_item_open(it, f->side[ACC_A][AUDIT_LEFT], open, open != NULL);
 	/* What one side hides by bools, the other does by adding minus infinity: unless the numbers are
 	 * the same, they are no two values of one thing. */
 	if ((is_bool(it->dtype[ACC_A]) != is_bool(it->dtype[ACC_B])) && !(it->rms == 0)) {

@@ -187,17 +187,48 @@ split(const struct acc_rec *pair, const char *side, struct acc_rec *out)
 	return rc;
 }
 
+/* Is an output on both sides the same tensor, element by element? */
+static bool
+is_beside(const struct acc_item *it, const struct acc_rec *pair)
+{
+	return it->kind == ACC_ITEM_TENSOR && it->sides == 3 && acc_is_output(it) &&
+	       it->part == 0 && !it->loose && !it->note_shape &&
+	       acc_get(pair, "", "m.layout") == NULL;
+}
+
+/* Where the other side's elements are. */
+static int
+put_other(struct acc_rec *one, const struct acc_rec *pair, const char *side)
+{
+#define X(name, key) key,
+	static const char *const keys[] = {"src", ACC_REF_KEYS(X)};
+#undef X
+	int rc = 0;
+	for (size_t i = 0; i < sizeof keys / sizeof *keys && rc == 0; i++) {
+		const struct acc_val *v = acc_get(pair, side, keys[i]);
+		if (v != NULL)
+			rc = acc_put(one, "other.", keys[i], *v);
+	}
+	return rc;
+}
+
 static int
 give(struct acc_recompute *t, uint32_t item, struct acc_err *e)
 {
 	const struct acc_item *it = &t->c->item[item];
 	struct acc_rec *r;
 	int rc = acc_case_record(t->c, it, &r, e);
-	if (rc == 0)
-		rc = give_source(t, acc_get_text(r, prefix[t->side], "src"), e);
-	if (rc == 0)
-		rc = acc_case_record(t->c, it, &r, e);
+	const bool beside = rc == 0 && is_beside(it, r);
+	/* Both before the first record of a call: they stand between none of them. */
+	for (int s = 0; s < 2 && rc == 0; s++)
+		if ((it->sides & 1 << s) != 0) {
+			rc = give_source(t, acc_get_text(r, prefix[s], "src"), e);
+			if (rc == 0)
+				rc = acc_case_record(t->c, it, &r, e);
+		}
 	if (rc == 0 && split(r, prefix[t->side], &t->one) < 0)
+		rc = acc_nomem(e);
+	if (rc == 0 && beside && put_other(&t->one, r, prefix[!t->side]) < 0)
 		rc = acc_nomem(e);
 	if (rc == 0)
 		rc = acc_audit_put(t->audit, &t->one, e);
@@ -253,7 +284,8 @@ static int
 take(void *arg, struct acc_rec *r)
 {
 	static const char *const keys[] = {"audit.ok", "audit.err", "audit.err_max", "audit.limit",
-		"audit.limit_max", "audit.slope", "audit.limit_slope", "audit.part", "audit.cause",
+		"audit.limit_max", "audit.slope", "audit.limit_slope", "audit.part", "audit.left",
+		"audit.open", "audit.cause",
 		"audit.cause.msg", "audit.skip", "audit.skip.msg"};
 	struct acc_recompute *t = arg;
 	struct acc_rec *pair;
@@ -281,6 +313,9 @@ take(void *arg, struct acc_rec *r)
 		acc_get(r, "", "audit.err_max"), acc_get(r, "", "audit.limit"),
 		acc_get(r, "", "audit.limit_max"), acc_get(r, "", "audit.slope"),
 		acc_get(r, "", "audit.limit_slope"));
+	if (t->side == ACC_A)
+		acc_item_open(it, acc_get(r, "", "audit.left"), acc_get(r, "", "audit.open"),
+			acc_get(r, "other.", "src") != NULL);
 	if (t->side == ACC_A)
 		acc_item_own(it, acc_get(r, "", "audit.err"), acc_get(r, "", "audit.err_max"));
 	return rc;

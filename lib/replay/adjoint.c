@@ -29,23 +29,42 @@ acc_sums_add(struct acc_sums *s, size_t i, double term)
 	s->terms[i]++;
 }
 
+static enum acc_fate
+fate(const struct acc_adjoint *a, const struct acc_range *range, const struct acc_sums *s, size_t i)
+{
+	const double rec = a->gin->v[i], ref = s->ref[i];
+	if (s->skip[i])
+		return ACC_LEFT;
+	enum acc_fate f = acc_fate_of(range, rec, ref, s->abs[i]);
+	/* What NaN and Inf leave of a slope tells nothing; what they leave of a sum, they do everywhere. */
+	if (!isfinite(s->abs[i]))
+		return f == ACC_RIGHT					 ? ACC_RIGHT
+		       : a->exact && isfinite(rec) && !isfinite(ref) ? ACC_WRONG
+								     : ACC_LEFT;
+	return f;
+}
+
 void
 acc_adjoint_compare(struct acc_adjoint *a, const struct acc_sums *s)
 {
 	const double tiny = acc_tiny_of(a->gin->dtype);
+	const struct acc_range range = acc_range_of(a->gin->dtype, a->unit, a->max);
+	const double *other = NULL;
+	bool looked = false;
 	for (size_t i = 0; i < a->gin->n; i++) {
 		double rec = a->gin->v[i], ref = s->ref[i];
-		if (s->skip[i] || !isfinite(s->abs[i])) {
-			a->skipped++;
+		const enum acc_fate f = fate(a, &range, s, i);
+		if (f == ACC_LEFT) {
+			if (!looked && a->held != NULL)
+				other = acc_other_values(a->t->j, a->t->r.mem, a->held);
+			looked = true;
+			a->left.n++;
+			a->left.open += other != NULL && acc_differs(a->unit, rec, other[i]);
 			continue;
 		}
-		if (fabs(ref) > a->max * (1 - 8 * a->unit)) {
-			a->skipped++;
-			continue;
-		}
-		if (!isfinite(rec)) {
-			acc_err_add(&a->err, INFINITY);
-			acc_err_add(&a->coarse, INFINITY);
+		if (f != ACC_NUMBER) {
+			acc_err_add(&a->err, f == ACC_WRONG ? INFINITY : 0);
+			acc_err_add(&a->coarse, f == ACC_WRONG ? INFINITY : 0);
 			continue;
 		}
 		double den = a->unit * (fabs(ref) + (s->terms[i] > 1 ? sqrt(s->sq[i]) : 0)) +

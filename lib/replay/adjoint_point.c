@@ -163,11 +163,12 @@ at_once(struct acc_adjoint *a, const struct step *st, const struct acc_dense *ba
 			&(struct acc_errsum){b.coarse2, b.coarse_max, n - kinks, false});
 		skipped += kinks;
 	}
-	if (acc_far_off(&err, acc_unit_low(a->unit)))
+	if (acc_far_off(&err, acc_unit_low(a->unit)) ||
+		(skipped > 0 && a->held != NULL && a->held->other != NULL))
 		return false;
 	a->err = err;
 	a->coarse = coarse;
-	a->skipped = skipped;
+	a->left.n += skipped;
 	return true;
 }
 

@@ -496,6 +496,10 @@ annotate(struct acc_rec *r, const struct acc_audit *a, const struct acc_audited 
 		rc |= acc_put(r, "", "audit.form", acc_ctext(v->form));
 	if (v->part < 1)
 		rc |= acc_put(r, "", "audit.part", acc_f64(v->part));
+	if (v->left.n > 0)
+		rc |= acc_put(r, "", "audit.left", acc_uint(v->left.n));
+	if (v->left.open > 0)
+		rc |= acc_put(r, "", "audit.open", acc_uint(v->left.open));
 	if (v->cause != NULL && !acc_audited_good(v))
 		rc |= acc_put_said(r, "", "audit.cause", &a->mem, v->cause);
 	return rc;

@@ -142,6 +142,8 @@ static int
 test(struct acc_adjoint *a, struct acc_str mode)
 {
 	a->linear = acc_str_is(mode, "linear");
+	a->exact = a->linear || acc_str_is(mode, "move") || acc_str_is(mode, "pick") ||
+		   acc_str_is(mode, "prod");
 	a->sloped = acc_str_is(mode, "prod") && acc_slope_applies(a->t);
 	if (a->shared != NULL && !acc_str_is(mode, "point") && !a->linear)
 		return acc_cannot(&a->t->r, "too large to be recomputed");
@@ -241,6 +243,7 @@ one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by
 		.x = &x->h->d,
 		.name = name,
 		.gin = &gin->d,
+		.held = gin,
 		.gout = g,
 		.spots = &tally->spots,
 		.first = gin->first};
@@ -277,7 +280,7 @@ one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by
 	acc_err_merge(&tally->err, &a.err);
 	acc_err_merge(&tally->coarse, &a.coarse);
 	acc_form_merge(&tally->forms, &a.forms);
-	tally->skipped += a.skipped;
+	acc_left_add(&tally->left, &a.left);
 	tally->parts++;
 	tally->far += far;
 	if (far && tally->far == 1)

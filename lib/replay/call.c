@@ -95,6 +95,28 @@ slot(struct acc_arena *mem, struct acc_str pos, bool named, struct acc_value **l
 	return v;
 }
 
+/* The same tensor on the other side, where the record says which that is, and it lies in order. */
+static int
+other(struct acc_audit_job *j, const struct acc_rec *r, struct acc_held *h)
+{
+	struct acc_err e = {0};
+	struct acc_held *o = acc_alloc(&j->mem, sizeof *o);
+	if (o == NULL)
+		return ACC_ENOMEM;
+	*o = (struct acc_held){.as = ACC_NODTYPE, .d = h->d};
+	struct acc_str src = acc_get_text(r, "other.", "src");
+	uint64_t n = 0;
+	if (src.n == 0 || acc_ref_get(r, "other.", &o->ref, &e) <= 0 ||
+		!acc_count(o->ref.shape, o->ref.ndim, &n) || n != h->d.n)
+		return 0;
+	o->src = (struct acc_str){acc_arena_copy(&j->mem, src.p, src.n), src.n};
+	o->ref.file.p = acc_arena_copy(&j->mem, o->ref.file.p, o->ref.file.n);
+	if (o->src.p == NULL || o->ref.file.p == NULL || acc_parts_copy(&j->mem, &o->ref.parts) < 0)
+		return ACC_ENOMEM;
+	h->other = o;
+	return 0;
+}
+
 static int
 tensor(struct acc_audit_job *j, const struct acc_rec *r, size_t line, struct acc_value *v)
 {
@@ -130,6 +152,8 @@ tensor(struct acc_audit_job *j, const struct acc_rec *r, size_t line, struct acc
 		h->d.ndim = h->ref.ndim;
 		memcpy(h->d.shape, h->ref.shape, h->ref.ndim * sizeof *h->d.shape);
 	}
+	if (h->data && acc_get(r, "other.", "src") != NULL && other(j, r, h) < 0)
+		return ACC_ENOMEM;
 	j->bytes += h->data ? n * sizeof(double) : 0;
 	struct acc_str name = v->name;
 	*v = (struct acc_value){.type = ACC_A_TENSOR, .name = name, .t = &h->d};

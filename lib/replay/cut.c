@@ -186,6 +186,7 @@ settle(struct acc_cutter *c, uint32_t k)
 	struct acc_tally *t = &j->tally[k];
 	struct acc_adjoint a = {.t = &c->t,
 		.gin = &gin,
+		.held = h,
 		.unit = s->unit,
 		.work = s->work,
 		.max = s->max,
@@ -198,7 +199,7 @@ settle(struct acc_cutter *c, uint32_t k)
 	acc_adjoint_compare(&a, &s->sums);
 	t->err = a.err;
 	t->coarse = a.coarse;
-	t->skipped = a.skipped;
+	t->left = a.left;
 	t->parts = 1;
 	t->far = acc_far_off(&a.err, j->result[k].low);
 	t->cause = a.cause;

@@ -72,7 +72,7 @@ acc_trial_open(struct acc_trial *t, struct acc_audit_job *j, const struct acc_op
 		const struct acc_held *h = g.list[i];
 		rec[i] = h->d;
 		out[i] = (struct acc_outline){h->d.dtype, h->d.ndim, rec[i].shape, h->d.n, h->line,
-			h->first, h->err, (const struct acc_sealed *)(const void *)h->d.v};
+			h->first, h->err, (const struct acc_sealed *)(const void *)h->d.v, h};
 	}
 	t->out = out;
 	t->nout = n;
@@ -130,30 +130,26 @@ struct yardstick {
 	enum acc_dtype t;
 	bool exact, wild; /* no error is right; inputs are not finite */
 	struct acc_ruler r;
+	struct acc_range range;
 };
 
-/* INFINITY: NaN, Inf or saturation where it does not belong. < 0: nothing to compare. */
+static enum acc_fate
+fate(const struct yardstick *y, double rec, double ref, double mag)
+{
+	enum acc_fate f = acc_fate_of(&y->range, rec, ref, mag);
+	if (f == ACC_LEFT && isnan(ref) && !y->wild)
+		return ACC_WRONG;
+	return f == ACC_WRONG && y->wild && !isfinite(ref) ? ACC_LEFT : f;
+}
+
+/* Of numbers. */
 static double
 error(const struct yardstick *y, double work, double rec, double ref, double mag)
 {
-	double unit = y->r.unit, max = y->r.max;
-	if (isfinite(ref) && acc_is_float(y->t) && fabs(ref) > max) {
-		/* On the verge of overflow, both are right. */
-		if (fabs(ref) <= max * (1 + 8 * unit) && fabs(rec) == max)
-			return 0;
-		ref = copysign(INFINITY, ref);
-	}
-	if (!isfinite(ref) || !isfinite(rec)) {
-		if (isnan(ref) ? isnan(rec) : rec == ref)
-			return -1;
-		if (isinf(rec) && fabs(ref) >= max * (1 - 8 * unit))
-			return 0;
-		return y->wild && !isfinite(ref) ? -1 : INFINITY;
-	}
 	double d = fabs(rec - ref);
 	if (!acc_is_float(y->t))
 		return d;
-	double den = unit * fabs(ref) + y->r.tiny + work * mag;
+	double den = y->r.unit * fabs(ref) + y->r.tiny + work * mag;
 	if (!y->exact)
 		return d / den;
 	return rec == acc_round_to(y->t, ref) ? 0 : fmax(1, d / den);
@@ -162,7 +158,8 @@ error(const struct yardstick *y, double work, double rec, double ref, double mag
 /* At once, where all is finite, and equal where it must be; else element by element. */
 static void
 judge_block(const struct yardstick *y, const double *rec, const double *ref, const double *mag,
-	size_t n, struct acc_errsum *s, struct acc_errsum *coarse)
+	const double *other, size_t n, struct acc_errsum *s, struct acc_errsum *coarse,
+	struct acc_left *left)
 {
 	const struct acc_audit_row *row = acc_audit_row();
 	struct acc_block_err b = {0};
@@ -174,11 +171,18 @@ judge_block(const struct yardstick *y, const double *rec, const double *ref, con
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
-		double e = error(y, y->r.work, rec[i], ref[i], mag[i]);
-		if (e < 0)
+		enum acc_fate f = fate(y, rec[i], ref[i], mag[i]);
+		left->n += f == ACC_LEFT;
+		left->open += f == ACC_LEFT && other != NULL &&
+			      acc_differs(y->r.unit, rec[i], other[i]);
+		if (f == ACC_LEFT || (f == ACC_RIGHT && !isfinite(ref[i])))
 			continue;
-		acc_err_add(s, e);
-		acc_err_add(coarse, error(y, y->r.coarse, rec[i], ref[i], mag[i]));
+		double wrong = f == ACC_WRONG ? INFINITY : 0;
+		acc_err_add(s, f != ACC_NUMBER ? wrong
+					       : error(y, y->r.work, rec[i], ref[i], mag[i]));
+		acc_err_add(coarse, f != ACC_NUMBER
+					    ? wrong
+					    : error(y, y->r.coarse, rec[i], ref[i], mag[i]));
 	}
 }
 
@@ -200,6 +204,7 @@ yardstick(const struct acc_trial *t, enum acc_dtype own, bool wild)
 	return (struct yardstick){.t = own,
 		.exact = t->r.op->rounding == ACC_EXACT,
 		.wild = wild,
+		.range = acc_range_of(own, unit, INFINITY),
 		.r = {.unit = unit,
 			.tiny = acc_tiny_of(own),
 			.max = acc_max_of(own),
@@ -212,8 +217,8 @@ judge_large(struct acc_trial *t, uint32_t k, const struct yardstick *y, struct a
 {
 	struct acc_tally *tally = &t->j->tally[k];
 	struct acc_errsum s = {0}, coarse = {0};
-	if (acc_freivalds(t, &t->product, t->out[k].dtype, t->out[k].v, y->r.max, y->r.unit,
-		    y->r.work, &s, &coarse, &tally->forms, &v->part) < 0) {
+	if (acc_freivalds(t, &t->product, t->out[k].held, t->out[k].v, y->r.max, y->r.unit,
+		    y->r.work, &s, &coarse, &tally->forms, &tally->left, &v->part) < 0) {
 		v->skip = t->r.why;
 		return;
 	}
@@ -230,10 +235,20 @@ judge_formed(struct acc_trial *t, const struct acc_formed *f, uint32_t k, const 
 	const struct acc_dense *rec = &f->rec[k], *ref = &f->ref[k];
 	struct acc_tally *tally = &t->j->tally[k];
 	struct acc_errsum s = {0}, coarse = {0};
-	for (size_t i = 0; i < rec->n; i += ACC_AUDIT_BLOCK) {
-		size_t n = rec->n - i < ACC_AUDIT_BLOCK ? rec->n - i : ACC_AUDIT_BLOCK;
-		judge_block(y, rec->v + i, ref->v + i, ref->mag + i, n, &s, &coarse);
-	}
+	const double *other = NULL;
+	struct acc_left left;
+	/* Where something is left out, it is looked at once more, with the other side. */
+	do {
+		left = (struct acc_left){0};
+		s = coarse = (struct acc_errsum){0};
+		for (size_t i = 0; i < rec->n; i += ACC_AUDIT_BLOCK) {
+			size_t n = rec->n - i < ACC_AUDIT_BLOCK ? rec->n - i : ACC_AUDIT_BLOCK;
+			judge_block(y, rec->v + i, ref->v + i, ref->mag + i,
+				other == NULL ? NULL : other + i, n, &s, &coarse, &left);
+		}
+	} while (left.n > 0 && other == NULL &&
+		 (other = acc_other_values(t->j, t->r.mem, t->out[k].held)) != NULL);
+	acc_left_add(&tally->left, &left);
 	acc_err_merge(&tally->err, &s);
 	acc_err_merge(&tally->coarse, &coarse);
 	struct acc_slope_of of = {rec->dtype, y->r.unit, y->r.work, rec->n, rec->v, ref->v,

@@ -7,7 +7,9 @@
 #include "replay/impl.h"
 #include "replay/limits.h"
 
-enum { SAMPLES = 4096, MOST = 256, SOME = 256 };
+#include <stdlib.h>
+
+enum { SAMPLES = 4096, MOST = 256, SOME = 256, CHOSEN = 64 };
 /* Multiplications. What is not read as it is checked is in memory already. */
 #define LARGE 0x1p22
 #define LARGE_LOADED 0x1p24
@@ -161,6 +163,7 @@ pass(struct acc_trial *t, struct matrix *m, size_t base, const struct request *w
 struct ruler {
 	double unit, work;
 	double max; /* of what it is computed in */
+	struct acc_range range;
 	struct acc_errsum *err, *coarse;
 	struct acc_forms *forms; /* NULL: not wanted */
 };
@@ -299,6 +302,21 @@ compare(const struct check *c, const struct ruler *u, size_t n, const double *le
 	}
 }
 
+/* One element that was formed. */
+static void
+sample(const struct ruler *u, double rec, double ref, double abs)
+{
+	enum acc_fate f = acc_fate_of(&u->range, rec, ref, abs);
+	if (f == ACC_LEFT || (f == ACC_RIGHT && !isfinite(ref)))
+		return;
+	if (f == ACC_NUMBER) {
+		count(u, fabs(rec - ref), fabs(ref), abs);
+		return;
+	}
+	acc_err_add(u->err, f == ACC_WRONG ? INFINITY : 0);
+	acc_err_add(u->coarse, f == ACC_WRONG ? INFINITY : 0);
+}
+
 /* The elements where the rows and columns that were kept cross. */
 static void
 samples(const struct check *c, const struct ruler *u)
@@ -315,10 +333,7 @@ samples(const struct check *c, const struct ruler *u)
 			if (u->forms != NULL && (i * c->njj + j) % every == 0)
 				acc_form_add(u->forms, c->xi + i * p->nk, c->yj + j * p->nk, p->nk,
 					p->alpha, add, rec);
-			if (!isfinite(ref) || fabs(ref) > u->max * (1 - 8 * u->unit))
-				continue;
-			double d = isfinite(rec) ? fabs(rec - ref) : INFINITY;
-			count(u, d, fabs(ref), fabs(p->alpha) * abs);
+			sample(u, rec, ref, fabs(p->alpha) * abs);
 		}
 }
 
@@ -387,12 +402,169 @@ batch(struct acc_trial *t, struct check *c, size_t b, const struct ruler *u)
 	return 0;
 }
 
-int
-acc_freivalds(struct acc_trial *t, const struct acc_product *p, enum acc_dtype dtype,
-	const struct acc_sealed *rec, double max, double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse,
-	struct acc_forms *forms, double *part)
+/* --- those that differ most from the other side --- */
+
+struct chosen {
+	double by; /* how far apart the sides are; INFINITY: one is not a number */
+	size_t b, i, j;
+};
+
+struct choice {
+	struct chosen list[CHOSEN];
+	size_t n, least; /* which of them is apart the least */
+};
+
+static void
+choose(struct choice *c, const struct chosen *x)
 {
-	struct ruler u = {unit, work, max, err, coarse, dtype == ACC_F32 ? forms : NULL};
+	if (!(x->by > 0) || (c->n == CHOSEN && x->by <= c->list[c->least].by))
+		return;
+	c->list[c->n < CHOSEN ? c->n++ : c->least] = *x;
+	for (size_t i = 0; i < c->n; i++)
+		c->least = i == 0 || c->list[i].by < c->list[c->least].by ? i : c->least;
+}
+
+static double
+apart(double x, double y)
+{
+	return isnan(x) && isnan(y)	       ? 0
+	       : isfinite(x) && isfinite(y) ? fabs(x - y)
+	       : x == y		       ? 0
+					       : INFINITY;
+}
+
+static int
+choose_all(struct acc_trial *t, struct check *c, struct matrix *other, struct choice *out)
+{
+	const struct acc_product *p = c->p;
+	struct matrix *o = &c->o;
+	const bool turned = o->turned;
+	const size_t lines = turned ? o->nb : o->na, n = turned ? o->na : o->nb;
+	const size_t *tl = turned ? o->tb : o->ta, *tn = turned ? o->ta : o->tb;
+	for (size_t b = 0; b < p->nb; b++)
+		for (size_t l = 0; l < lines; l++) {
+			const size_t at = p->ob[b] + tl[l] + tn[0];
+			const double *x = acc_window_at(&o->w, at, n);
+			const double *y = acc_window_at(&other->w, at, n);
+			if (x == NULL || y == NULL)
+				return acc_cannot(&t->r, x == NULL ? o->w.err : other->w.err);
+			for (size_t k = 0; k < n; k++)
+				if (x[k] != y[k])
+					choose(out, &(struct chosen){apart(x[k], y[k]), b,
+							    turned ? k : l, turned ? l : k});
+		}
+	return 0;
+}
+
+static int
+by_size(const void *a, const void *b)
+{
+	const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* Each number once, rising. */
+static size_t
+unique(size_t *v, size_t n)
+{
+	size_t k = 0;
+	qsort(v, n, sizeof *v, by_size);
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || v[i] != v[k - 1])
+			v[k++] = v[i];
+	return k;
+}
+
+static size_t
+place(const size_t *v, size_t n, size_t x)
+{
+	size_t i = 0;
+	while (i < n && v[i] != x)
+		i++;
+	return i;
+}
+
+/* One that is far worse than those that nobody chose is no rounding, though its limit may be wide. */
+static int
+form(struct acc_trial *t, struct check *c, const struct choice *all, size_t b, const struct ruler *u,
+	double usual, struct acc_left *left)
+{
+	const struct acc_product *p = c->p;
+	size_t ii[CHOSEN], jj[CHOSEN], n = 0;
+	for (size_t k = 0; k < all->n; k++)
+		if (all->list[k].b == b) {
+			ii[n] = all->list[k].i;
+			jj[n++] = all->list[k].j;
+		}
+	const size_t nii = unique(ii, n), njj = unique(jj, n);
+	double *x = acc_doubles(&t->r, nii * p->nk), *y = acc_doubles(&t->r, njj * p->nk);
+	struct request wx = {.ia = ii, .nia = nii, .keep_a = x};
+	struct request wy = {.ib = jj, .nib = njj, .keep_b = y};
+	if (x == NULL || y == NULL || pass(t, &c->x, p->xb[b], &wx) < 0 ||
+		pass(t, &c->y, p->yb[b], &wy) < 0)
+		return ACC_EUNSUP;
+	for (size_t k = 0; k < all->n; k++) {
+		const struct chosen *s = &all->list[k];
+		if (s->b != b)
+			continue;
+		double sum = 0, abs = 0, add = 0;
+		const double *rec = acc_window_at(&c->o.w, p->ob[b] + p->om[s->i] + p->on[s->j], 1);
+		const double *bias = p->bias == NULL
+					     ? &add
+					     : acc_window_at(&c->bias.w,
+						       p->bb[b] + p->bm[s->i] + p->bn[s->j], 1);
+		if (rec == NULL || bias == NULL)
+			return acc_cannot(&t->r, "one of its tensors could not be read");
+		add = p->bias == NULL ? 0 : p->beta * *bias;
+		acc_audit_row()->dot(x + place(ii, nii, s->i) * p->nk,
+			y + place(jj, njj, s->j) * p->nk, p->nk, &sum, &abs);
+		struct acc_errsum one = {0}, coarse = {0};
+		struct ruler own = *u;
+		own.err = &one;
+		own.coarse = &coarse;
+		sample(&own, *rec, p->alpha * sum + add, fabs(p->alpha) * abs);
+		u->err->max = fmax(u->err->max, one.max);
+		u->err->broken |= one.broken;
+		u->coarse->max = fmax(u->coarse->max, coarse.max);
+		u->coarse->broken |= coarse.broken;
+		left->open += one.n == 0 || acc_err_max(&one) > usual;
+	}
+	return 0;
+}
+
+static int
+beside(struct acc_trial *t, struct check *c, const struct acc_held *held, const struct ruler *u,
+	struct acc_left *left)
+{
+	struct acc_sealed *other = acc_other_open(t->j, held);
+	struct choice all = {.n = 0};
+	struct matrix m;
+	const double usual = LIMIT_STANDS_OUT * fmax(1, acc_err_max(u->err));
+	if (other == NULL || c->o.apart)
+		return 0;
+	if (matrix(t, other, c->p->om, c->p->m, c->p->on, c->p->n, &m) < 0)
+		return ACC_EUNSUP;
+	m.w.held = held->other;
+	int rc = choose_all(t, c, &m, &all);
+	for (size_t b = 0; b < c->p->nb && rc == 0 && all.n > 0; b++) {
+		bool any = false;
+		for (size_t k = 0; k < all.n; k++)
+			any |= all.list[k].b == b;
+		if (any)
+			rc = form(t, c, &all, b, u, usual, left);
+	}
+	left->n -= all.n < left->n ? all.n : left->n;
+	return rc;
+}
+
+int
+acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc_held *held,
+	const struct acc_sealed *rec, double max, double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse,
+	struct acc_forms *forms, struct acc_left *left, double *part)
+{
+	const enum acc_dtype dtype = held->d.dtype;
+	struct ruler u = {unit, work, max, acc_range_of(dtype, unit, max), err, coarse,
+		dtype == ACC_F32 ? forms : NULL};
 	struct check c;
 	if (p->nb == 0 || p->m == 0 || p->n == 0 || p->nk == 0)
 		return acc_cannot(&t->r, "a product of empty tensors");
@@ -404,7 +576,8 @@ acc_freivalds(struct acc_trial *t, const struct acc_product *p, enum acc_dtype d
 		*part = 0.25;
 	for (size_t b = 0; b < p->nb && rc == 0; b++)
 		rc = batch(t, &c, b, &u);
-	return rc;
+	left->n += p->nb * (p->m * p->n - c.nii * c.njj);
+	return rc == 0 ? beside(t, &c, held, &u, left) : rc;
 }
 
 int
@@ -442,8 +615,8 @@ acc_freivalds_gradient(struct acc_adjoint *a, const struct acc_product *p, bool 
 	struct acc_product q;
 	if (acc_product_gradient(a, p, of_x, &q) < 0)
 		return acc_cannot(&a->t->r, "too large to be recomputed");
-	return acc_freivalds(a->t, &q, a->gin->dtype, sealed(a->gin->v), a->max, a->unit, a->work,
-		&a->err, &a->coarse, &a->forms, &a->part);
+	return acc_freivalds(a->t, &q, a->held, sealed(a->gin->v), a->max, a->unit, a->work,
+		&a->err, &a->coarse, &a->forms, &a->left, &a->part);
 }
 
 static void

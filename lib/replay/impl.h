@@ -16,6 +16,9 @@
 
 /* --- a call with its tensors, as records say (call.c) --- */
 
+/* Elements that may be in no memory: all that can be done with them is to open a window. */
+struct acc_sealed;
+
 struct acc_held { /* a tensor of a call; the dense one is first, so that a value can point to it */
 	struct acc_dense d;
 	struct acc_ref ref;
@@ -28,6 +31,7 @@ struct acc_held { /* a tensor of a call; the dense one is first, so that a value
 	bool data;           /* there is payload to load */
 	bool wild;           /* not all that was loaded is finite */
 	bool beyond;         /* integers that no double holds */
+	struct acc_held *other; /* of an output: the same one of the other side; or NULL */
 	char *err;           /* what went wrong in loading */
 	bool fault;          /* and the machine is to blame, not that it is not there */
 };
@@ -79,6 +83,11 @@ struct acc_slope_found {
 	double slope, limit;
 };
 
+/* Elements that a verdict does not cover; and how many of these are not the other side's. */
+struct acc_left {
+	uint64_t n, open;
+};
+
 struct acc_audited { /* of one output record */
 	size_t line;
 	const char *skip;  /* not audited: why; NULL: audited. A literal or strdup'ed */
@@ -103,6 +112,7 @@ struct acc_audited { /* of one output record */
 	bool unread; /* skipped, because something could not be read */
 	bool fault;  /* for the machine failed */
 	double part; /* share of the parts that were looked at */
+	struct acc_left left;
 	bool explained; /* one argument that is another gives all of it: no error, but another function */
 	const char *form; /* of f32 products: the arithmetic that explains it; NULL: none */
 	uint64_t n;       /* elements, or what else was compared */
@@ -147,7 +157,7 @@ struct acc_tally {
 	struct acc_errsum err, coarse;
 	struct acc_forms forms;
 	struct acc_slope_found slope; /* of the part where it is most beyond its limit */
-	size_t skipped;               /* elements not looked at, for a kink */
+	struct acc_left left;
 	uint32_t parts, far;          /* how many; how many of them are far off */
 	const char *cause;            /* what the first of these looks like, wherever it is wrong */
 	bool explained;               /* by that, to the rounding */
@@ -177,6 +187,31 @@ bool acc_is_float(enum acc_dtype t);
 enum acc_dtype acc_coarsest(const struct acc_pass_of *s, enum acc_dtype t);
 /* Uniform in [0, 2^64), from a counter: the same for any number of threads. */
 uint64_t acc_mix(uint64_t x);
+
+/* --- what is not a number, and what is left out (left.c) --- */
+enum acc_fate {
+	ACC_NUMBER, /* both are numbers, to be compared */
+	ACC_RIGHT,
+	ACC_WRONG,
+	ACC_LEFT /* nobody knows */
+};
+struct acc_range {
+	double unit;
+	double own;    /* the largest number of the result's dtype, */
+	double narrow; /* of the narrowest that it was in before, */
+	double sums;   /* and of what it is summed up in */
+};
+struct acc_range acc_range_of(enum acc_dtype own, double unit, double narrow);
+/* What was recorded, what it should be, and the size of what is summed up. */
+enum acc_fate acc_fate_of(const struct acc_range *g, double rec, double ref, double abs);
+/* Further apart than rounding takes two sides? */
+bool acc_differs(double unit, double rec, double other);
+/* The other side's elements of one that is in memory; or through a window. NULL: there are none. */
+const double *acc_other_values(struct acc_audit_job *j, struct acc_arena *mem,
+	const struct acc_held *h);
+struct acc_sealed *acc_other_open(struct acc_audit_job *j, const struct acc_held *h);
+void acc_left_add(struct acc_left *to, const struct acc_left *more);
+void acc_others_shut(struct acc_audit_job *j);
 
 /* --- evaluation --- */
 /* The row that evaluates a call, by its name and its arguments; NULL: unknown. */
@@ -236,8 +271,6 @@ void acc_widen(enum acc_dtype t, const void *p, size_t n, double *out);
 /* n elements of one that is open, from `first` on. 0, or < 0 with err set. */
 int acc_held_read(struct acc_audit_job *j, struct acc_held *h, size_t first, size_t n, double *out);
 
-/* Elements that may be in no memory: all that can be done with them is to open a window. */
-struct acc_sealed;
 /* A view of the elements of a tensor of the job that may be open, as one moves over them. */
 struct acc_window {
 	struct acc_audit_job *j;
@@ -268,6 +301,7 @@ struct acc_outline {
 	size_t n, line, first;
 	const char *err;
 	const struct acc_sealed *v; /* NULL: recorded without data */
+	const struct acc_held *held; /* whose `other` is known */
 };
 /* The outputs of a call that is in memory: as they were recorded, and as they were evaluated. */
 struct acc_formed {
@@ -318,18 +352,20 @@ struct acc_adjoint {
 	struct acc_dense *x; /* the input */
 	const char *name;    /* what the signature calls it */
 	const struct acc_dense *gin;
+	const struct acc_held *held; /* what gin is the elements of */
 	const struct acc_dense *const *gout;
 	double unit, work;             /* of rounding: of the gradients; of what sums them up */
 	double max;                    /* beyond it, they may have overflowed on the way */
 	struct acc_errsum err, coarse; /* coarse: with the unit for work as well */
 	struct acc_slope_found slope;
-	size_t skipped; /* elements not looked at, for a kink */
+	struct acc_left left;
 	const char *cause;
 	struct acc_forms forms;
 	struct acc_spots *spots;   /* added to where elements are told apart */
 	size_t first;              /* which element of the gradient is its first here */
 	struct acc_shared *shared; /* NULL: no other part adds to it */
 	bool linear;               /* by point, and linear in it */
+	bool exact;                /* NaN and Inf go through it as the operator itself passes them */
 	bool sloped;               /* its slope tells whether it is right */
 	double part;               /* share of the rows that were looked at, if so; else 0 */
 };
@@ -370,10 +406,11 @@ const char *acc_cause_place(struct acc_arena *mem, const struct acc_spots *s);
 bool acc_product_large(const struct acc_product *p, bool streams);
 /* Small enough to be formed where it is wrong. */
 bool acc_product_formed(const struct acc_product *p);
-/* max: beyond it, it may have overflowed. */
-int acc_freivalds(struct acc_trial *t, const struct acc_product *p, enum acc_dtype dtype,
+/* rec: its elements, which are held's. max: beyond it, it may have overflowed. Beside another side, the elements
+ * that differ most from that are formed, and those that rounding does not explain are left open. */
+int acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc_held *held,
 	const struct acc_sealed *rec, double max, double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse,
-	struct acc_forms *forms, double *part);
+	struct acc_forms *forms, struct acc_left *left, double *part);
 /* The product that the gradient of x (or y) is; 0, or < 0: it is none of the kind. */
 int acc_product_gradient(struct acc_adjoint *a, const struct acc_product *p, bool of_x,
 	struct acc_product *q);

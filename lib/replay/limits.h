@@ -102,6 +102,9 @@
 	X(FACTOR_NEAR, 1e-3, "a factor this near to a number is that number, near 1 none", \
 		LIMIT_TRIED) \
 	X(FACTOR_NEAR_UNITS, 8, "units: and this near to 1 it is none", "once-rms") \
+	X(STANDS_OUT, 8, \
+		"times the largest error of other elements: one that differs from the bench stands out by it", \
+		"of a million errors by the normal law the largest is 1.4 times that of 4,000; five times that") \
 	X(SPOT, 64, "units of an element and of their mean size: beyond, an element is wrong", \
 		"twice once-max") \
 	X(VARIANCE_NEAR, 0.1, "of the change that n - 1 for n makes: how near it must be", \

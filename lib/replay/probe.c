@@ -77,6 +77,8 @@ struct probe {
 	double *v, *up, *down;
 	struct acc_dense *fup, *fdown, *wup, *wdown; /* w: of a step of twice the size; or NULL */
 	double h;
+	const double *other; /* the other side's gradient */
+	int k;		     /* which probe */
 };
 
 /* What p->up and p->down give. */
@@ -171,8 +173,25 @@ take_in(struct acc_adjoint *a, struct probe *p)
 	}
 }
 
+/* The elements of a block. */
 static void
-compare(struct acc_adjoint *a, const struct probe *p)
+leave(struct acc_adjoint *a, struct probe *p, size_t block)
+{
+	if (p->k > 0) /* as in the first probe */
+		return;
+	if (p->other == NULL && a->held != NULL)
+		p->other = acc_other_values(a->t->j, a->t->r.mem, a->held);
+	for (size_t i = 0; i < a->gin->n; i++) {
+		if (block_of(&p->in, i) != block)
+			continue;
+		a->left.n++;
+		a->left.open += p->other != NULL &&
+				acc_differs(a->unit, a->gin->v[i], p->other[i]);
+	}
+}
+
+static void
+compare(struct acc_adjoint *a, struct probe *p)
 {
 	const double max = a->max;
 	double tiny = acc_tiny_of(a->gin->dtype) * sqrt((double)a->x->n / (double)p->n + 1);
@@ -184,11 +203,11 @@ compare(struct acc_adjoint *a, const struct probe *p)
 	for (size_t i = 0; i < p->n; i++) {
 		const struct block_sum *s = &p->sum[i];
 		if (by_length && s->x2 < shortest * shortest * (double)s->nx) {
-			a->skipped++;
+			leave(a, p, i);
 			continue;
 		}
 		if (s->wild || (s->gwild && sqrt(s->out2) > max / 4)) {
-			a->skipped++; /* it overflows, or may */
+			leave(a, p, i); /* it overflows, or may */
 			continue;
 		}
 		if (s->gwild) {
@@ -257,6 +276,7 @@ acc_adjoint_block(struct acc_adjoint *a, bool whole)
 		rc = evaluate(a, &p, (uint64_t)k + 1);
 		if (rc == 0) {
 			take_in(a, &p);
+			p.k = k;
 			compare(a, &p);
 		}
 	}

@@ -188,7 +188,7 @@ backward(struct rows *r)
 	}
 	j->tally[0].err = a.err;
 	j->tally[0].coarse = a.coarse;
-	j->tally[0].skipped = a.skipped;
+	j->tally[0].left = a.left;
 	return !acc_far_off(&a.err, v->low);
 }
 

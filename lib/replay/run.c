@@ -82,10 +82,11 @@ acc_audit_job_settle(struct acc_audit_job *j)
 		v->coarse_rms = acc_err_rms(&t->coarse);
 		v->coarse_max = acc_err_max(&t->coarse);
 		v->slope = t->slope;
+		v->left = t->left;
 		v->finite = t->err.n > 0;
 		v->n = t->err.n;
 		v->form = acc_form_of(&t->forms);
-		if (v->skip == NULL && v->backward && !v->finite && t->skipped > 0)
+		if (v->skip == NULL && v->backward && !v->finite && t->left.n > 0)
 			v->skip = "nothing in it is finite, or away from a kink";
 		if (v->skip != NULL)
 			continue;
@@ -248,6 +249,7 @@ acc_audit_job_run(struct acc_audit_job *j)
 		if (j->casts && any_far(j) && look_uncast(j, op) < 0)
 			acc_audit_job_skip(j, ACC_NOMEM_TEXT);
 	}
+	acc_others_shut(j);
 	acc_each_tensor(j, unread, j);
 	acc_audit_job_settle(j);
 }
