@@ -1,6 +1,7 @@
 #include "io/literal.h"
 
 #include <math.h>
+#include <string.h>
 #include <strings.h>
 
 #include "acc/file.h"
@@ -68,8 +69,9 @@ number(const char *p, uint32_t n, char *buf, uint32_t *len)
 	return i;
 }
 
-bool
-acc_literal(struct acc_str s, struct acc_literal *out, uint32_t *n)
+/* A number as such. */
+static bool
+plain(struct acc_str s, struct acc_literal *out, uint32_t *n)
 {
 	char buf[LIMIT + 2 + ACC_BYTES_PAD];
 	struct acc_number v;
@@ -101,6 +103,41 @@ acc_literal(struct acc_str s, struct acc_literal *out, uint32_t *n)
 		double res = acc_number_f64(&half, (const uint8_t *)"5", 1);
 		out->res = isfinite(res) && isfinite(out->v) ? res : 0;
 	}
+	return true;
+}
+
+/* "np.float64(1.5)", "tensor(1.5, device='npu:0')": what numpy 2 and torch print of a scalar. The
+ * number's place in s and the length of the whole, or 0. */
+static uint32_t
+wrapped(struct acc_str s, struct acc_str *inner)
+{
+	static const char *const types[] = {"np.float64(", "np.float32(", "np.float16(", "np.int64(",
+		"np.int32(", "numpy.float64(", "numpy.float32(", "tensor(", "Tensor(", "Array(",
+		"array("};
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+		uint32_t at = (uint32_t)strlen(types[i]);
+		const char *close = s.n <= at || memcmp(s.p, types[i], at) != 0
+					    ? NULL
+					    : memchr(s.p + at, ')', s.n - at < LIMIT ? s.n - at : LIMIT);
+		if (close == NULL)
+			continue;
+		*inner = (struct acc_str){s.p + at, (uint32_t)(close - s.p) - at};
+		return (uint32_t)(close - s.p) + 1;
+	}
+	return 0;
+}
+
+bool
+acc_literal(struct acc_str s, struct acc_literal *out, uint32_t *n)
+{
+	struct acc_str inner;
+	uint32_t whole = s.n > 0 && letter(*s.p) ? wrapped(s, &inner) : 0, len;
+	if (whole == 0)
+		return plain(s, out, n);
+	/* What follows the number says where it lies. */
+	if (!plain(inner, out, &len) || (len < inner.n && inner.p[len] != ','))
+		return false;
+	*n = whole;
 	return true;
 }
 

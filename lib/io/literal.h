@@ -1,7 +1,8 @@
 /* literal.h - a number as programs print it, and how precisely it was printed
  *
  * Decimal: 8, -0.5, +1., .25, 1.078335E+01; nan, inf, infinity in any case. No hexadecimal, no
- * thousands separators. At most 400 characters are looked at.
+ * thousands separators. At most 400 characters are looked at. Also what numpy 2 and torch print of
+ * a scalar, "np.float64(1.5)" and "tensor(1.5, device='npu:0')".
  */
 #ifndef LIB_IO_LITERAL_H
 #define LIB_IO_LITERAL_H
