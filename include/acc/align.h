@@ -75,7 +75,8 @@ struct acc_align_call {
 	uint64_t pass_name;
 	uint32_t op_text, scope_text; /* in the side's table of names, or ACC_NOMATE */
 	uint64_t family;              /* of all operators that do the same, in any framework */
-	uint64_t scope;               /* of the path of the enclosing module; 0: unknown */
+	uint64_t scope;               /* of the path of the enclosing module; of a curve's point its
+				       * rank + 1; 0: unknown */
 	uint32_t site; /* where the model calls it, for acc_sites_like; ACC_NOMATE: unknown */
 	uint8_t pass;  /* enum acc_pass */
 	bool forward, module;

@@ -133,7 +133,32 @@ list_ops(struct acc_half *h, struct acc_err *e)
 	return 0;
 }
 
-/* Curves and parameters have no op calls to reason about. Of several points of a step, as a
+/* Do these points come from several ranks? */
+static bool
+several_ranks(const struct acc_index *ix, const uint32_t *op, uint32_t n)
+{
+	uint64_t first = 0;
+	bool several = false;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t rank = ix->op[op[i]].scope;
+		first = first == 0 ? rank : first;
+		several = several || (rank != 0 && rank != first);
+	}
+	return several;
+}
+
+static void
+tell_ranks(struct acc_index *ix, const uint32_t *op, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct acc_align_call *o = &ix->op[op[i]];
+		const uint64_t id[2] = {o->base, o->scope};
+		o->base = o->scope == 0 ? o->base : acc_hash(id, sizeof id);
+	}
+}
+
+/* Curves and parameters have no op calls to reason about. Where both sides have several ranks,
+ * each pairs with its own: their lines come in any order. Of several points of a step, as a
  * restarted run writes them, the last counts: so the lists are gone through from their ends. */
 static int
 pair_points(const struct acc_joined *forward, struct acc_err *e)
@@ -148,6 +173,10 @@ pair_points(const struct acc_joined *forward, struct acc_err *e)
 		op[j.na + i] = forward->bop[j.nb - 1 - i];
 	j.aop = op;
 	j.bop = op + j.na;
+	if (several_ranks(j.a, j.aop, j.na) && several_ranks(j.b, j.bop, j.nb)) {
+		tell_ranks(j.a, j.aop, j.na);
+		tell_ranks(j.b, j.bop, j.nb);
+	}
 	int rc = acc_aligner_name.pair(&j, e);
 	free(op);
 	return rc;

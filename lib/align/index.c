@@ -246,6 +246,7 @@ new_op(struct acc_half *h, const struct acc_fields *f, const struct acc_seen *s,
 	if (f->scalar) {
 		op->call = integer(s->v[READ_STEP], -1);
 		op->base = hash2(s->kind, key);
+		op->scope = (uint64_t)integer(s->v[READ_RANK], -1) + 1;
 	} else if (f->param) {
 		op->base = hash2(s->kind, key);
 	} else {
