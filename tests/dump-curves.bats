@@ -47,6 +47,7 @@ as_python() { # file, name of what is expected
 
 @test "logs: dicts of Python and JSON; steps that are not printed are counted" {
 	as_python console.log
+	as_python console-bare.log
 	as_python trainer_log.jsonl
 }
 
@@ -55,6 +56,68 @@ as_python() { # file, name of what is expected
 		as_python $f.log
 	done
 	as_python columns.txt
+}
+
+@test "logs: steps that each epoch counts anew are counted through" {
+	for f in anew-iter.log anew-batch.log anew-monitor.log anew-epochs.log anew.jsonl epochs.jsonl \
+		timm.log swin.log icefall.log; do
+		as_python $f
+	done
+	# What goes on from a checkpoint is where the whole run was.
+	cd "$BATS_TEST_TMPDIR"
+	for e in 1 2 3; do for i in 10 20 30; do echo "[Epoch $e/3][Iter: $i/30] loss: $e.$i"; done; done >whole.log
+	sed 1,5d whole.log >rest.log
+	run -0 --separate-stderr points step accdump-read -k scalar rest.log
+	[ "${lines[*]}" = "60 70 80 90" ]
+	# Without the length of an epoch, by what was logged before.
+	sed 's,/30,,' whole.log >bare.log
+	run -0 --separate-stderr points step accdump-read -k scalar bare.log
+	[ "${lines[*]}" = "10 20 30 40 50 60 70 80 90" ]
+	# A count that goes on through the epochs is left as it is.
+	for i in 1 2 3 4 5 6; do echo "epoch $((i / 3)) step $i/6 loss 2.$i"; done >on.log
+	run -0 --separate-stderr points step accdump-read -k scalar on.log
+	[ "${lines[*]}" = "1 2 3 4 5 6" ]
+}
+
+@test "logs: evaluations, means of epochs and ranks are curves of their own" {
+	as_python fairseq.log
+	as_python validate.log
+	as_python header.log
+	cd "$BATS_TEST_TMPDIR"
+	for i in 1 2 3; do printf '[rank1]:step: %d loss: 9.%d\n[rank0]:step: %d loss: 3.%d\n' $i $i $i $i; done >a.log
+	for i in 1 2 3; do printf '[rank0]:step: %d loss: 3.%d\n[rank1]:step: %d loss: 9.%d\n' $i $i $i $i; done >b.log
+	run -0 --separate-stderr points rank,step,value accdump-read -k scalar a.log
+	[ "${lines[0]}/${lines[1]}" = $'1\t1\t9.1/0\t1\t3.1' ]
+	accalign a.log b.log | acccurve | accfmt --json >out
+	[ "$(jq -r 'select(.kind == "curve") | "\(.tag) \(.n) \(.apart)"' out | sort | tr '\n' ,)" = "loss of rank 0 3 0,loss of rank 1 3 0," ]
+	# The rank of a line, too; neither it nor a place is a curve.
+	printf 'rank 1 iter 1 loss 2.5 eta 12\nrank 1 iter 2 loss 2.25 eta 10\n' >c.log
+	run -0 --separate-stderr points tag,rank accdump-read -k scalar c.log
+	[ "${lines[*]}" = $'loss\t1 loss\t1' ]
+}
+
+@test "logs: a line of a known form silences no other program's; scalars as numpy and torch print them" {
+	as_python stray.log
+	as_python wide.log
+	as_python scalars.log
+	cd "$BATS_TEST_TMPDIR"
+	for i in 1 2 3 4; do echo "step $i my loss 2.$i"; done >lines
+	for stray in "time (ms) | forward-compute: 349.79 | backward-compute: 263.45" \
+		"{'eval_loss': 1.0, 'eval_runtime': 3.2, 'epoch': 0.0}" "Current global norm [44.3] of step 1"; do
+		{ echo "$stray" && cat lines; } >x.log
+		run -0 --separate-stderr points tag accdump-read -o my_loss x.log
+		[ "${#lines[@]}" -eq 4 ]
+	done
+}
+
+@test "logs: a list of what was logged, as json.dump writes it" {
+	cd "$BATS_TEST_TMPDIR"
+	printf '[{"step": 500, "loss": 4.2, "epoch": 0.8},\n {"step": 1000, "loss": 3.36, "epoch": 1.6}]' >x.json
+	run -0 points tag,step,value accdump-read -o loss x.json
+	[ "${lines[*]}" = $'loss\t500\t4.2 loss\t1000\t3.36' ]
+	printf '[{"epoch": 0, "train_loss": 4.5}, {"epoch": 1, "train_loss": 3.5}]\n' >x.json
+	run -0 points tag,step,value accdump-read -o train_loss x.json
+	[ "${lines[*]}" = $'train_loss\t0\t4.5 train_loss\t1\t3.5' ]
 }
 
 @test "logs: what is guessed is said in one line, and what nobody understands is told of --regex" {
@@ -67,11 +130,20 @@ as_python() { # file, name of what is expected
 		run -0 --separate-stderr accdump-read "$D/$f.log"
 		[ -z "$stderr" ]
 	done
-	# The pattern that is proposed reads the file.
-	printf 'a loss of 4\nthe loss: 4.5\n' >odd
-	fails "a log is read by --regex 'loss\\W+(?<loss>[-+.\\d][-+.\\deE]*)'" accdump-read odd
-	run -0 points tag,value accdump-read --regex 'loss\W+(?<loss>[-+.\d][-+.\deE]*)' odd
-	[ "${lines[-1]}" = $'loss\t4.5' ]
+	# A pattern that is proposed was tried: what it reads is said, and it reads that.
+	for i in 10 20 30 40; do echo "main.py:203 sample_$i seen=$i, my_loss: -0.$i in tick $((50 - i))"; done >odd
+	fails "as a log, --regex '\bseen[^-+.\w]+(?<step>\d+)\b.*?\bmy_loss[^-+.\w]+(?<loss>[-+.\w]+)' reads 4 steps of its beginning, loss -0.1 to -0.4" accdump-read odd
+	run -0 points step,value accdump-read --regex '\bseen[^-+.\w]+(?<step>\d+)\b.*?\bmy_loss[^-+.\w]+(?<loss>[-+.\w]+)' odd
+	[ "${lines[*]}" = $'10\t-0.1 20\t-0.2 30\t-0.3 40\t-0.4' ]
+	for i in 10 20 30; do echo "[$i/300] at 7/9: a_loss 0.$i"; done >odd
+	fails "--regex '\b(?<step>\d+) */ *300\b.*?\ba_loss[^-+.\w]+(?<loss>[-+.\w]+)' reads 3 steps" accdump-read odd
+	# None is proposed where no number rises, or only some lines would be read.
+	printf 'a loss of 4\nthe loss: 4.5\nthe loss: 4.25\n' >odd
+	run -2 --separate-stderr accdump-read odd
+	[ "$stderr" = "accdump-read: odd: unrecognised format (see accdump-read --list); --regex reads a log of any program" ]
+	for i in 1 2 3 4; do printf 'at seen=%d: loss 0.%d\nthe loss 0.%d\n' $i $i $i; done >odd
+	run -2 --separate-stderr accdump-read odd
+	[ "$stderr" = "accdump-read: odd: unrecognised format (see accdump-read --list); --regex reads a log of any program" ]
 	# One line, or lines of one step, are no log.
 	printf 'step 1 loss 4\nstep 1 loss 4\n' >same
 	fails "unrecognised format" accdump-read same
@@ -337,7 +409,7 @@ as_python() { # file, name of what is expected
 		echo "$1" >t.json
 		fails "$2" accdump-read -f "${3:-trainer_state}" t.json
 	}
-	bad '[]' 't.json: byte 0: no trainer_state.json: it is no object'
+	bad '3' 't.json: byte 0: no trainer_state.json: it is no object'
 	bad '{}' 't.json: no trainer_state.json: it has no log_history'
 	bad '{"log_history": {}}' 't.json: byte 16: log_history is no list'
 	bad '{"log_history": [[1]]}' 'record 1 of log_history is left out'

@@ -61,7 +61,7 @@ ask(struct acc_probe *p, bool search, const struct acc_dump **best, struct acc_e
 static int
 unknown(const struct acc_probe *p, struct acc_err *e)
 {
-	char pattern[160];
+	struct log_proposal log;
 	if (p->is_dir && acc_dir_has_end(p->dirfd, ".npz", NULL) > 0)
 		return acc_fail(e, ACC_EFORMAT,
 			"unrecognised format: a folder of .npz is not read as one: give one of its files, such as"
@@ -74,10 +74,13 @@ unknown(const struct acc_probe *p, struct acc_err *e)
 		return acc_fail(e, ACC_ETRUNC, "empty: an earlier command failed?");
 	if (p->nhead == 0 || memchr(p->head, '\0', p->nhead) != NULL)
 		return acc_fail(e, ACC_EFORMAT, "unrecognised format (see accdump-read --list)");
-	acc_log_propose(p->head, p->nhead, pattern, sizeof pattern);
+	if (!acc_log_propose(p->head, p->nhead, &log))
+		return acc_fail(e, ACC_EFORMAT,
+			"unrecognised format (see accdump-read --list); --regex reads a log of any program");
 	return acc_fail(e, ACC_EFORMAT,
-		"unrecognised format (see accdump-read --list); a log is read by --regex '%s'",
-		pattern);
+		"unrecognised format (see accdump-read --list); as a log, --regex '%s' reads %u steps of"
+		" its beginning, loss %.6g to %.6g",
+		log.pattern, log.lines, log.first, log.last);
 }
 
 static int

@@ -37,7 +37,7 @@ const struct acc_known acc_known[] = {
 	/* stack, data */
 	WHOLE("frames") WHOLE("data") WHOLE("side")
 	/* scalar, param */
-	SIDED("tag") SIDED("tag.raw") SIDED("res") SIDED("class") SIDED("run") SIDED("where")
+	SIDED("tag") SIDED("tag.raw") SIDED("res") SIDED("class") SIDED("counted") SIDED("run") SIDED("where")
 		SIDED("dialect") SIDED("maybe") SIDED("given") WHOLE("group")
 	/* curve */
 	WHOLE("role") WHOLE("n") WHOLE("begin") WHOLE("end") WHOLE("first") WHOLE("apart") WHOLE(
@@ -46,7 +46,7 @@ const struct acc_known acc_known[] = {
 			"begin_rel") WHOLE("final") WHOLE("final_rel") WHOLE("offset_rel")
 			WHOLE("offset_p") WHOLE("slope") WHOLE("trend_p") WHOLE("drift") WHOLE(
 				"signs") WHOLE("change") WHOLE("change_rel") WHOLE("change_t")
-				WHOLE("nonfinite") WHOLE("neither") WHOLE("lost") WHOLE("shift") WHOLE("lr0") WHOLE("inside")
+				WHOLE("nonfinite") WHOLE("neither") WHOLE("lost") WHOLE("shift") WHOLE("lr0") WHOLE("counted") WHOLE("inside")
 					WHOLE("outside") WHOLE("noise.runs") WHOLE("noise.max_abs")
 						WHOLE("noise.mean_abs") WHOLE("noise.mean_rel")
 							SIDED("nan") SIDED("spikes") SIDED("spike")

@@ -19,6 +19,7 @@ TAGS = {
     "loss scale": "loss_scale", "number of skipped iterations": "skipped_iterations",
     "number of nan iterations": "nan_iterations", "overflow cond": "overflow",
     "train/loss": "loss", "train/learning_rate": "learning_rate", "eval/loss": "eval_loss",
+    "LR": "learning_rate", "validation loss": "eval_loss",
     "validation lm loss": "eval_loss", "validation lm loss PPL": "eval_ppl",
     "lm loss vs samples": "loss_vs_samples", "eval/accuracy": "eval_accuracy",
 }
@@ -267,10 +268,18 @@ def dicts():
              {"eval_loss": 1.25, "eval_runtime": 3.5, "epoch": 0.46, "note": "it's {odd}, 'quoted'"},
              {"loss": "1.669", "learning_rate": "1.900e-05", "epoch": "0.69"},
              {"train_runtime": 10.5, "train_loss": 1.51234567, "epoch": 1.0}]
-    text, points, n = "", [], 0
-    for i, d in enumerate(lines):
-        text += "  %d%%|##| %d/10 [00:01<00:02, 1it/s]\r" % (i, i) + repr(d) + "\nnoise {'loss': 'mse'}\n"
+    # As tqdm.write prints them beside its bar: the bar is wiped, and drawn again behind. The bar of
+    # an evaluation is another. Without a bar, lines are counted.
+    def bar(n, of=40):
+        return "\r%3d%%|##  | %d/%d [00:01<00:02,  1.0it/s]" % (100 * n // of, n, of)
+    text, bare, points, steps = "\rLoading weights: 100%|####| 99/99 [00:01<00:00,  9.9it/s]\n", "", [], []
+    n = 0
+    for d, step in zip(lines, (10, 20, 20, 30, 40)):
+        text += bar(step - ("train_loss" not in d)) + (bar(1, 4) if "eval_loss" in d else "") + "\r" + " " * 40 + "\r" + repr(d) + "\n"
+        text += bar(step) if "train_loss" not in d else ""
+        bare += "noise {'loss': 'mse'}\n" + repr(d) + "\n"
         n += "loss" in d
+        steps += [(step, n)] * len([v for v in d.values() if v != d.get("note")])
         for k, v in d.items():
             try:
                 float(v)
@@ -279,8 +288,10 @@ def dicts():
             rounded = "loss" in k and printed(repr(v)) >= 5e-5
             points.append((k, n, v, printed(v) if isinstance(v, str) else
                            printed(repr(v)) if rounded else 0))
-    write("console.log", text)
-    expect("console.log", points)
+    write("console.log", text + "\n")
+    expect("console.log", [(p[0], step) + p[2:] for p, (step, _) in zip(points, steps)])
+    write("console-bare.log", bare)
+    expect("console-bare.log", points)
     rows = [{"current_steps": 10 * i, "total_steps": 500, "loss": 3.5 / i + 0.00001, "lr": 1e-05 / i,
              "epoch": 0.1 * i, "percentage": 2.0 * i, "elapsed_time": "0:00:12"} for i in (1, 2, 3)]
     write("trainer_log.jsonl", "".join(json.dumps(r) + "\n" for r in rows))
@@ -338,12 +349,109 @@ OTHERS = {
         ("0 9.02 3.5", 0, [("loss", "9.02"), ("norm", "3.5")]),
         ("1 8.5 2.25", 1, [("loss", "8.5"), ("norm", "2.25")]),
         ("2 8.25 2.5", 2, [("loss", "8.25"), ("norm", "2.5")])],
+    # Steps that each epoch counts anew: PaddleClas, a trainer with batches, MindSpore's LossMonitor by
+    # steps and by epochs, OpenMMLab 1, timm, Swin, icefall. Counted through.
+    "anew-iter.log": [
+        ("[2031/08/13 19:01:56] root INFO: [Train][Epoch 1/4][Iter: 0/30]lr: 0.10000, loss: 6.88321, eta: 1:15:27",
+         0, [("lr", "0.10000"), ("loss", "6.88321")]),
+        ("[2031/08/13 19:01:56] root INFO: [Train][Epoch 1/4][Iter: 20/30]lr: 0.10000, loss: 6.5, eta: 1:15:27",
+         20, [("lr", "0.10000"), ("loss", "6.5")]),
+        ("[2031/08/13 19:01:56] root INFO: [Train][Epoch 2/4][Iter: 0/30]lr: 0.10000, loss: 6.25, eta: 1:15:27",
+         30, [("lr", "0.10000"), ("loss", "6.25")]),
+        ("[2031/08/13 19:01:56] root INFO: [Eval][Epoch 2/4][Iter: 5/10]loss: 7.5", 30, [("val/loss", "7.5")])],
+    "anew-batch.log": [
+        ("Epoch:   2 | Batch:    80/ 240 | LR: 1.00e-04 |Loss: 6.8832 | Time: 3.2s", 320,
+         [("LR", "1.00e-04"), ("Loss", "6.8832")]),
+        ("Epoch:   2 | Batch:   240/ 240 | LR: 1.00e-04 |Loss: 6.7 | Time: 3.2s", 480,
+         [("LR", "1.00e-04"), ("Loss", "6.7")]),
+        ("Epoch:   3 | Batch:    80/ 240 | LR: 1.00e-04 |Loss: 6.5 | Time: 3.2s", 560,
+         [("LR", "1.00e-04"), ("Loss", "6.5")])],
+    "anew-monitor.log": [
+        ("epoch: 1 step: 1, loss is 6.8832116", 1, [("loss", "6.8832116")]),
+        ("epoch: 1 step: 2, loss is 6.5", 2, [("loss", "6.5")]),
+        ("epoch: 2 step: 1, loss is 6.25", 3, [("loss", "6.25")]),
+        ("epoch: 2 step: 2, loss is [6.0]", 4, [("loss", "6.0")]),
+        ("epoch: 3 step: 1, loss is 5.5", 5, [("loss", "5.5")])],
+    "anew-epochs.log": [
+        ("epoch: 1 step: 1600, loss is 6.883212", 1600, [("loss", "6.883212")]),
+        ("epoch time: 9001.303 ms, per step time: 10.069 ms", None, []),
+        ("epoch: 2 step: 1600, loss is 6.78", 3200, [("loss", "6.78")]),
+        ("epoch: 3 step: 1600, loss is 6.5", 4800, [("loss", "6.5")])],
+    "anew.jsonl": [
+        ('{"env_info": "sys.platform: linux", "seed": 0}', None, []),
+        ('{"mode": "train", "epoch": 1, "iter": 50, "lr": 0.02, "loss": 4.2548}', 50,
+         [("epoch", 1), ("lr", 0.02), ("loss", 4.2548, 5e-5)]),
+        ('{"mode": "train", "epoch": 1, "iter": 100, "lr": 0.02, "loss": 4.0879}', 100,
+         [("epoch", 1), ("lr", 0.02), ("loss", 4.0879, 5e-5)]),
+        ('{"mode": "train", "epoch": 2, "iter": 50, "lr": 0.02, "loss": 3.8934}', 150,
+         [("epoch", 2), ("lr", 0.02), ("loss", 3.8934, 5e-5)]),
+        ('{"mode": "val", "epoch": 2, "iter": 7, "lr": 0.02, "loss": 5.8934}', 150,
+         [("val/epoch", 2), ("val/lr", 0.02), ("val/loss", 5.8934, 5e-5)])],
+    "epochs.jsonl": [
+        ('{"train_lr": 0.001, "train_loss": 6.00001, "epoch": 0}', 0,
+         [("train_lr", 0.001), ("train_loss", 6.00001), ("epoch", 0)]),
+        ('{"train_lr": 0.001, "train_loss": 5.00001, "epoch": 1}', 1,
+         [("train_lr", 0.001), ("train_loss", 5.00001), ("epoch", 1)])],
+    "timm.log": [
+        ("Train: 0 [   0/1251 (  0%)]  Loss: 6.950 (6.95)  LR: 1.000e-06", 0, [("Loss", "6.950"), ("LR", "1.000e-06")]),
+        ("Train: 0 [  50/1251 (  4%)]  Loss: 6.930 (6.95)  LR: 1.000e-06", 50, [("Loss", "6.930"), ("LR", "1.000e-06")]),
+        ("Train: 1 [   0/1251 (  0%)]  Loss: 6.910 (6.95)  LR: 1.000e-06", 1251,
+         [("Loss", "6.910"), ("LR", "1.000e-06")])],
+    "swin.log": [
+        ("[2031-05-01 10:00:00 swin](main.py 203): INFO Train: [0/300][0/1251]\teta 1:00:00 lr 0.000001\t"
+         "loss 6.9000 (6.9512)\tmem 9000MB", 0, [("lr", "0.000001"), ("loss", "6.9000")]),
+        ("[2031-05-01 10:00:00 swin](main.py 203): INFO Train: [1/300][10/1251]\teta 1:00:00 lr 0.000001\t"
+         "loss 6.8000 (6.9512)\tmem 9000MB", 1261, [("lr", "0.000001"), ("loss", "6.8000")])],
+    "icefall.log": [
+        ("2031-04-28 21:16:30,929 INFO [train.py:755] Epoch 0, batch 0, loss[loss=0.4550, simple_loss=0.91], "
+         "tot_loss[loss=0.4600, simple_loss=0.91]", 0,
+         [("loss", "0.4550"), ("simple_loss", "0.91"), ("loss_2", "0.4600"), ("simple_loss_2", "0.91")]),
+        ("2031-04-28 21:16:31,929 INFO [train.py:755] Epoch 0, batch 50, loss[loss=-0.4450, simple_loss=0.91], "
+         "tot_loss[loss=0.4500, simple_loss=0.91]", 50,
+         [("loss", "-0.4450"), ("simple_loss", "0.91"), ("loss_2", "0.4500"), ("simple_loss_2", "0.91")])],
+    # A step of the optimizer beats one of the epoch; lines of other kinds are curves of their own.
+    "fairseq.log": [
+        ("2031-06-13 17:31:08 | INFO | train_inner | epoch 001:   100 / 1000 loss=7.745, num_updates=110, clip=0",
+         110, [("loss", "7.745"), ("clip", "0")]),
+        ("2031-06-13 17:32:08 | INFO | train_inner | epoch 001:   200 / 1000 loss=6.745, num_updates=210, clip=0",
+         210, [("loss", "6.745"), ("clip", "0")]),
+        ("2031-06-13 17:40:44 | INFO | valid | epoch 001 | valid on 'valid' subset | loss 20.001 | num_updates 210",
+         210, [("val/loss", "20.001")]),
+        ("2031-06-13 17:40:45 | INFO | train | epoch 001 | loss 5.101 | num_updates 210", 210,
+         [("mean/loss", "5.101")])],
+    "validate.log": [
+        ("[titan] 2031-01-01 00:00:00,000 - root - INFO - step:  3  loss:  2.5  grad_norm:  1.5", 3,
+         [("loss", "2.5"), ("grad_norm", "1.5")]),
+        ("[titan] 2031-01-01 00:00:00,000 - root - INFO - validate step:  3  loss:  9.5000", 3,
+         [("val/loss", "9.5000")])],
+    # Where a line of its own says where training is.
+    "header.log": [
+        ("2031-05-01 10:00:00.0: ", None, []),
+        ("epoch:  0", None, []),
+        ("2031-05-01 10:00:30.0: train loss : -0.2123", 0, [("train loss", "-0.2123")]),
+        ("2031-05-01 10:00:40.0: validation loss: -0.3123", 0, [("validation loss", "-0.3123")]),
+        ("epoch:  1", None, []),
+        ("2031-05-01 10:00:30.0: train loss : -0.25", 1, [("train loss", "-0.25")])],
+    # One line of a known form makes no trainer's log of the others.
+    "stray.log": [
+        ("[2031-01-01 10:00:00,000] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[1e-05], "
+         "mom=[(0.9, 0.95)]", 10, [("skipped", "0"), ("lr", 1e-05)]),
+        ("epoch 0 iter 1 train loss 2.9700 lr 1e-5", 1, [("train loss", "2.9700"), ("lr", "1e-5")]),
+        ("epoch 0 iter 2 train loss 2.9500 lr 1e-5", 2, [("train loss", "2.9500"), ("lr", "1e-5")])],
+    "wide.log": [
+        ("step：10，loss：2.4451，lr：0.001", 10, [("loss", "2.4451"), ("lr", "0.001")]),
+        ("step：20，loss：2.3451，lr：0.001", 20, [("loss", "2.3451"), ("lr", "0.001")])],
+    "scalars.log": [
+        ("step:1 - actor/pg_loss:np.float64(0.5) - actor/grad_norm:np.float64(3.25)", 1,
+         [("actor/pg_loss", "0.5"), ("actor/grad_norm", "3.25")]),
+        ("step:2 - actor/pg_loss:tensor(-0.25, device='npu:0') - actor/grad_norm:np.float64(3.5)", 2,
+         [("actor/pg_loss", "-0.25"), ("actor/grad_norm", "3.5")])],
     "guess.log": [
         ("started at 2024-01-01 10:00:00", None, []),
         ("2024-01-01 10:00:01,123 INFO Step 1/20: train loss 9.02, val loss 9.5, time 0.3s", 1,
          [("train loss", "9.02"), ("val loss", "9.5")]),
         ("INFO loss=8.5 | acc@1: 75.5% | global_step=2", 2, [("loss", "8.5"), ("acc@1", "75.5")]),
-        ("Epoch: [1][ 10/100]  Time  0.10 ( 0.12)  Loss 6.9100e+00 (6.93e+00)", 110,
+        ("Epoch: [1][ 10/100]  Time  0.10 ( 0.12)  Loss 6.9100e+00 (6.93e+00)", 10,
          [("Time", "0.10"), ("Loss", "6.9100e+00")])],
 }
 
@@ -351,8 +459,8 @@ OTHERS = {
 def others():
     for name, lines in OTHERS.items():
         write(name, "".join(t if t[-1] in "\r\n" else t + "\n" for t, _, _ in lines))
-        expect(name, [(k, step, v, printed(v) if isinstance(v, str) else 0)
-                      for _, step, got in lines for k, v in got])
+        expect(name, [(k, step, v, res[0] if res else printed(v) if isinstance(v, str) else 0)
+                      for _, step, got in lines for k, v, *res in got or []])
 
 
 # --- JSON

@@ -21,6 +21,7 @@ static const struct {
 	const char *from, *to;
 } alias[] = {
 	{"loss", "loss"}, /* Loss */
+	{"loss_is", "loss"}, /* MindSpore's LossMonitor */
 	{"lm_loss", "loss"},
 	{"train/loss", "loss"},
 	{"training_loss", "loss"},
@@ -96,6 +97,12 @@ static const struct {
 	{"tflop", CURVE_TIME},
 	{"tflops", CURVE_TIME},
 	{"mfu", CURVE_TIME},
+	{"tps", CURVE_TIME},
+	{"tgs", CURVE_TIME},
+	{"wps", CURVE_TIME},
+	{"ups", CURVE_TIME},
+	{"ips", CURVE_TIME},
+	{"fps", CURVE_TIME},
 	{"elapsed", CURVE_TIME},
 	{"eta", CURVE_TIME},
 	{"energy", CURVE_TIME},
@@ -317,6 +324,8 @@ acc_curve_put(struct curves *cv, const struct curve_point *p, struct acc_err *e)
 	rc |= push(r, ACC_STR("class"), acc_ctext(class_name[k.cls]));
 	if (k.raw.n > 0)
 		rc |= push(r, ACC_STR("tag.raw"), acc_text(k.raw));
+	if (p->counted)
+		rc |= push(r, ACC_STR("counted"), acc_bool(true));
 	rc |= push(r, ACC_STR("run"), acc_text(cv->run));
 	rc |= push(r, ACC_STR("where"), acc_text(where(cv, p->at)));
 	return rc < 0 ? acc_nomem(e) : acc_dump_put(cv->c, r, e);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "dump/ctx.h"
+#include "dump/curve/log_place.h"
 #include "dump/place.h"
 #include "io/lines.h"
 
@@ -20,6 +21,7 @@ static const struct log_grammar *const grammars[] = {
 enum { NGRAMMARS = sizeof grammars / sizeof *grammars };
 
 enum { HEAD_SURE = 60, SEARCH_SURE = 20, GUESS_SURE = 10, SEARCHED = 4 << 20 };
+enum { WIDE = (char)0xef }; /* the first byte of punctuation of full width in UTF-8 */
 
 const char *
 acc_log_find(struct acc_str s, const char *needle)
@@ -122,6 +124,7 @@ acc_log_put(struct log_reader *g, const char *prefix, struct acc_str tag, int64_
 	const struct acc_literal *v, enum curve_class cls, struct acc_err *e)
 {
 	char buf[1024];
+	g->losses += tag.n >= 4 && strncasecmp(tag.p + tag.n - 4, "loss", 4) == 0;
 	if (g->dry)
 		return 0;
 	size_t n = (size_t)snprintf(buf, sizeof buf, "%s", prefix); /* shorter than 64 */
@@ -139,8 +142,50 @@ acc_log_put(struct log_reader *g, const char *prefix, struct acc_str tag, int64_
 			.value = v->v,
 			.res = v->res,
 			.cls = cls,
-			.at = g->line},
+			.at = g->line,
+			.has_rank = g->has_rank && !g->ranked,
+			.rank = g->rank,
+			.counted = g->counted},
 		e);
+}
+
+int
+acc_log_hold(struct log_reader *g, struct acc_str tag, const struct acc_literal *v, struct acc_err *e)
+{
+	struct log_held *h = &g->held;
+	if (g->dry || h->n == LOG_HELD)
+		return 0;
+	const char *copy = acc_arena_copy(&h->mem, tag.p, tag.n);
+	if (copy == NULL)
+		return acc_nomem(e);
+	h->line = g->line;
+	h->one[h->n++] = (struct log_held_one){.tag = {copy, tag.n}, .v = *v};
+	return 0;
+}
+
+int
+acc_log_let_go(struct log_reader *g, int64_t step, struct acc_err *e)
+{
+	struct log_held *h = &g->held;
+	uint64_t line = g->line;
+	int rc = 0;
+	if (h->n == 0)
+		return 0;
+	g->line = h->line;
+	acc_log_step(g, step);
+	for (int i = 0; i < h->n && rc == 0; i++)
+		rc = acc_log_put(g, "", h->one[i].tag, step, &h->one[i].v, CURVE_GUESS, e);
+	g->line = line;
+	h->n = 0;
+	acc_arena_reset(&h->mem);
+	return rc;
+}
+
+void
+acc_log_release(struct log_reader *g)
+{
+	acc_arena_release(&g->held.mem);
+	g->held = (struct log_held){0};
 }
 
 int
@@ -174,22 +219,44 @@ collect(struct words *w)
 			w->of[i] |= acc_sieve_add(&w->sieve, grammars[i]->word[k]);
 }
 
-/* Leave out the escape sequences of terminals; *s is in buf then. 0 or ACC_ENOMEM. */
+/* Punctuation of full width, as Chinese input methods write it: U+FF01 to U+FF5E are ASCII. */
+static const char *
+narrow(const char *p, const char *end, struct acc_buf *buf, int *rc)
+{
+	const unsigned char *u = (const unsigned char *)p;
+	unsigned c = end - p < 3 ? 0 : (u[0] & 0x0fU) << 12 | (u[1] & 0x3fU) << 6 | (u[2] & 0x3fU);
+	const bool wide = c >= 0xff01 && c <= 0xff5e;
+	const char ascii = (char)(c - 0xff01 + '!');
+	*rc = acc_buf_add(buf, wide ? &ascii : p, 1);
+	return p + (wide ? 3 : 1);
+}
+
+/* Leave out the escape sequences of terminals, make full width narrow; *s is in buf then. 0 or
+ * ACC_ENOMEM. */
 static int
 plain(struct acc_str *s, struct acc_buf *buf)
 {
-	const char *p = s->p, *end = p + s->n, *esc;
+	const char *p = s->p, *end = p + s->n;
+	int rc = 0;
 	buf->n = 0;
-	while ((esc = memchr(p, '\033', (size_t)(end - p))) != NULL) {
-		if (acc_buf_add(buf, p, (size_t)(esc - p)) < 0)
-			return ACC_ENOMEM;
-		p = esc + 1;
-		if (p < end && *p == '[')
+	while (p < end && rc == 0) {
+		const char *q = p;
+		while (q < end && *q != '\033' && *q != WIDE)
+			q++;
+		rc = acc_buf_add(buf, p, (size_t)(q - p));
+		p = q;
+		if (p == end || rc < 0)
+			break;
+		if (*p == WIDE) {
+			p = narrow(p, end, buf, &rc);
+			continue;
+		}
+		if (++p < end && *p == '[')
 			for (p++; p < end && !(*p >= '@' && *p <= '~'); p++)
 				;
 		p += p < end;
 	}
-	if (acc_buf_add(buf, p, (size_t)(end - p)) < 0)
+	if (rc < 0)
 		return ACC_ENOMEM;
 	*s = (struct acc_str){(const char *)buf->p, (uint32_t)buf->n};
 	return 0;
@@ -205,10 +272,14 @@ segment(struct log_reader *g, struct acc_str s, const struct words *w, uint32_t 
 		if (rc != 0)
 			return rc;
 	}
+	g->by = -1;
+	g->counted = false;
+	g->has_rank = acc_log_rank(&s, &g->rank);
 	for (int i = 0; i < NGRAMMARS; i++) {
 		bool asked = grammars[i]->guess > 0 ? g->guess.of == i + 1 : (w->of[i] & has) != 0;
 		int rc = asked ? grammars[i]->line(g, s, e) : 0;
 		if (rc > 0) {
+			g->by = i;
 			g->found |= UINT64_C(1) << i;
 			g->trainer = g->trainer || grammars[i]->trainer;
 		}
@@ -227,7 +298,8 @@ one_line(struct log_reader *g, struct acc_str s, const struct words *w, struct a
 	int rc = 0;
 	if (re == NULL && !g->array.open && has == 0 && g->guess.of == 0)
 		return 0;
-	if (memchr(s.p, '\033', s.n) != NULL && plain(&s, buf) < 0)
+	if ((memchr(s.p, '\033', s.n) != NULL || memchr(s.p, WIDE, s.n) != NULL) &&
+		plain(&s, buf) < 0)
 		return acc_nomem(e);
 	/* A carriage return ends a line that was to be overwritten. */
 	while (rc >= 0 && s.n > 0) {
@@ -278,6 +350,9 @@ read_lines(struct log_reader *g, struct acc_bytes *b, struct acc_err *e)
 	if (rc == 0)
 		acc_curve_grown(g->cv.c, b, g->path);
 	acc_log_array_end(g);
+	if (rc >= 0)
+		rc = acc_log_let_go(g, g->bar.seen ? g->bar.n : g->ordinal, e);
+	acc_log_release(g);
 	acc_buf_release(&buf);
 	return rc < 0 ? rc : 0;
 }
@@ -294,58 +369,87 @@ next_line(const uint8_t **p, const uint8_t *end, struct acc_str *s)
 	return true;
 }
 
-/* Would these bytes bear out the guess of this grammar? */
-static bool
-borne_out(int grammar, const uint8_t *p, size_t n)
+/* What a dry run over the beginning of a log found. */
+struct survey {
+	uint64_t found; /* grammars, a bit each */
+	uint64_t losses[2]; /* numbers called a loss: of known lines, of guessed ones */
+	unsigned lines, guessed; /* that are no comments */
+	bool moved;     /* guessed lines are of several steps */
+};
+
+/* Read these bytes without handing anything on. */
+static void
+dry_run(struct log_reader *d, const struct words *w, const uint8_t *p, size_t n, struct survey *out)
 {
-	struct log_reader d = {.dry = true, .guess.of = grammar + 1};
 	struct acc_buf buf = {0};
-	struct words none = {0};
 	struct acc_str s;
-	unsigned lines = 0, known = 0;
-	int64_t first = 0;
-	bool moved = false;
+	int64_t lists = 0, first = 0;
+	bool placed = false;
+	*out = (struct survey){0};
 	for (const uint8_t *end = p + n; next_line(&p, end, &s);) {
-		bool comment = acc_str_trim(s).n == 0 || *acc_str_trim(s).p == '#';
-		lines += !comment;
-		if (one_line(&d, s, &none, &buf, NULL) <= 0)
-			continue;
-		first = known++ == 0 ? d.step : first;
-		moved = moved || d.step != first;
+		struct acc_str t = acc_str_trim(s);
+		uint64_t losses = d->losses;
+		out->lines += t.n > 0 && *t.p != '#';
+		lists = d->lists;
+		d->by = -1;
+		one_line(d, s, w, &buf, NULL);
+		bool guessed = d->by >= 0 && grammars[d->by]->guess > 0;
+		out->losses[guessed] += d->losses - losses;
+		if (guessed) {
+			out->moved = out->moved || (out->guessed > 0 && d->step != first);
+			first = out->guessed++ == 0 ? d->step : first;
+		}
+		if (d->has_step && !placed) {
+			placed = true;
+			d->first_step = d->step > lists ? d->step - lists : 0;
+		}
 	}
+	out->found = d->found;
+	acc_log_release(d);
 	acc_buf_release(&buf);
-	return moved && known >= grammars[grammar]->guess &&
-	       (!grammars[grammar]->all || known >= lines - lines / 10 - 1);
+}
+
+/* Would these bytes bear out the guess of this grammar, where others know this much? */
+static bool
+borne_out(int grammar, const struct words *w, const uint8_t *p, size_t n, bool known,
+	struct log_reader *d)
+{
+	const struct log_grammar *g = grammars[grammar];
+	struct survey v;
+	*d = (struct log_reader){.dry = true, .guess.of = grammar + 1};
+	dry_run(d, w, p, n, &v);
+	return v.moved && v.guessed >= g->guess &&
+	       (!g->all || v.guessed >= v.lines - v.lines / 10 - 1) &&
+	       (!known || v.losses[1] > v.losses[0]);
 }
 
 /* What do these bytes of a log hold? Sets found, trainer and guess, and step: such that a list
- * of norms before the first step belongs to the right one. */
+ * of norms before the first step belongs to the right one. A line or two of a known form among
+ * those of another program do not make the log the known one's: its losses do. */
 static void
 survey(struct log_reader *g, const uint8_t *p, size_t n)
 {
 	struct log_reader d = {.dry = true};
-	struct acc_buf buf = {0};
 	struct words words;
-	struct acc_str s;
-	int64_t lists = 0, first = -1;
+	struct survey v;
 	uint64_t aside = 0;
 	collect(&words);
-	for (const uint8_t *q = p, *end = p + n; next_line(&q, end, &s);) {
-		lists = d.lists;
-		one_line(&d, s, &words, &buf, NULL);
-		if (d.has_step && first < 0) {
-			first = d.step;
-			g->step = d.step > lists ? d.step - lists : 0;
+	dry_run(&d, &words, p, n, &v);
+	for (int i = 0; i < NGRAMMARS; i++)
+		aside |= (uint64_t)grammars[i]->aside << i;
+	bool known = (v.found & ~aside) != 0;
+	for (int i = 0; i < NGRAMMARS && g->guess.of == 0; i++) {
+		struct log_reader other;
+		if (grammars[i]->guess > 0 && borne_out(i, &words, p, n, known, &other)) {
+			g->guess.of = i + 1;
+			d = other;
 		}
 	}
 	g->found = d.found;
 	g->trainer = d.trainer;
-	acc_buf_release(&buf);
-	for (int i = 0; i < NGRAMMARS; i++)
-		aside |= (uint64_t)grammars[i]->aside << i;
-	for (int i = 0; i < NGRAMMARS && (d.found & ~aside) == 0 && g->guess.of == 0; i++)
-		if (grammars[i]->guess > 0 && borne_out(i, p, n))
-			g->guess.of = i + 1;
+	g->step = d.first_step;
+	g->count.anew = d.count.anew;
+	g->bar.of = d.bar.of;
 }
 
 static int
@@ -434,6 +538,7 @@ read_log(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.step = -1,
 		.rank = rank_of(f.dir, f.name),
 		.proc = -1};
+	g.ranked = s.rank >= 0;
 	if (rc == 0)
 		rc = acc_curves_start(&g.cv, c, &s, f.run, f.name, ':', e);
 	if (rc == 0)

@@ -27,6 +27,40 @@ struct log_guess {
 	int of;           /* the grammar, counted from 1; 0: nothing is guessed */
 	char step[40];    /* what the log calls a step */
 	char header[256]; /* the last line without numbers */
+	bool placed;      /* a line that is nothing but a place, */
+	int64_t place;    /* which is this epoch or step: later lines without one are of it */
+};
+
+/* Epochs and steps so far, see log_place.h. */
+struct log_count {
+	bool seen;      /* a line with both */
+	bool anew;      /* each epoch counts its steps anew */
+	int64_t base;   /* first epoch */
+	int64_t epoch;  /* of the last line, */
+	int64_t step;   /* as printed, */
+	int64_t before; /* steps before this epoch, */
+	int64_t through; /* and counted through */
+	int64_t spacing; /* of the last two steps of one epoch */
+	int64_t length;  /* of the first epoch; 0: unknown */
+};
+
+/* The bar of training, whose steps belong to the numbers that are printed before it. */
+struct log_training_bar {
+	int64_t of; /* its length; 0: there is none */
+	bool seen;
+	int64_t n; /* as it was last */
+};
+
+/* The numbers of a line whose step is printed later. */
+enum { LOG_HELD = 64 };
+struct log_held {
+	int n;
+	uint64_t line;
+	struct log_held_one {
+		struct acc_str tag; /* in mem */
+		struct acc_literal v;
+	} one[LOG_HELD];
+	struct acc_arena mem;
 };
 
 struct log_reader {
@@ -41,6 +75,16 @@ struct log_reader {
 	int64_t step;      /* of the last line that named one */
 	int64_t lists;     /* of norms since then */
 	int64_t ordinal;   /* lines so far that name no step */
+	bool counted;      /* the points of this line have such a number for a step */
+	bool ranked;       /* the file is of one rank */
+	bool has_rank;
+	int64_t rank; /* of the process that printed this line */
+	struct log_count count;
+	struct log_training_bar bar;
+	struct log_held held;
+	int64_t first_step; /* of a dry run: where a list before the first step belongs */
+	int by;          /* the grammar that knew the last line; -1: none did */
+	uint64_t losses; /* numbers called a loss, so far */
 	char loss_key[64]; /* what the trainer calls its loss */
 	bool has_norm;
 	int64_t norm_step; /* of the last global norm, which may be printed again */
@@ -80,6 +124,12 @@ void acc_log_step(struct log_reader *g, int64_t step);
 /* A point at the current line. `prefix` stands before the tag. */
 int acc_log_put(struct log_reader *g, const char *prefix, struct acc_str tag, int64_t step,
 	const struct acc_literal *v, enum curve_class cls, struct acc_err *e);
+/* A number whose step is printed later: kept until acc_log_let_go hands all on with it. */
+int acc_log_hold(struct log_reader *g, struct acc_str tag, const struct acc_literal *v,
+	struct acc_err *e);
+int acc_log_let_go(struct log_reader *g, int64_t step, struct acc_err *e);
+/* Of what a reader holds. */
+void acc_log_release(struct log_reader *g);
 /* "| key: number | key: number |", each a point. Others are left out. */
 int acc_log_bars(struct log_reader *g, struct acc_str s, const char *prefix, int64_t step,
 	enum curve_class cls, struct acc_err *e);
@@ -97,8 +147,14 @@ int acc_log_array_line(struct log_reader *g, struct acc_str s, struct acc_err *e
 /* A list that was never closed. */
 void acc_log_array_end(struct log_reader *g);
 
-/* A pattern for --regex that may fit this text, the beginning of a file. */
-void acc_log_propose(const uint8_t *text, size_t n, char *buf, size_t size);
+/* A pattern for --regex that reads this text, the beginning of a file. It was tried: its steps rise
+ * from line to line, and it misses few lines with a loss. False: none is known to. */
+struct log_proposal {
+	char pattern[240];
+	unsigned lines;
+	double first, last; /* losses */
+};
+bool acc_log_propose(const uint8_t *text, size_t n, struct log_proposal *out);
 
 /* Every line by the user's pattern. */
 struct acc_regex;

@@ -36,12 +36,35 @@ step_of(struct acc_str s, const char *bar, int64_t n, int64_t of)
 	return step;
 }
 
+/* The bar of training says nothing before its percentage, and is the longest that does not. What
+ * was printed while it stood there is of the step that it shows next: it is drawn again behind. */
+static int
+training(struct log_reader *g, struct acc_str s, int64_t n, int64_t of, struct acc_err *e)
+{
+	const char *p = s.p, *end = p + s.n;
+	while (p < end && (*p == ' ' || *p == '%' || (*p >= '0' && *p <= '9')))
+		p++;
+	if (p == end || *p != '|' || of <= 0)
+		return 0;
+	if (g->dry)
+		g->bar.of = of > g->bar.of ? of : g->bar.of;
+	if (of != g->bar.of)
+		return 0;
+	g->bar.seen = true;
+	g->bar.n = n;
+	return acc_log_let_go(g, n, e);
+}
+
 static int
 bar(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
 	struct log_pair f[LOG_PAIRS];
 	int64_t n, of;
-	const char *p = g->trainer ? NULL : find_bar(s, &n, &of);
+	const char *p = find_bar(s, &n, &of);
+	if (p != NULL && training(g, s, n, of, e) < 0)
+		return e != NULL ? e->code : ACC_ENOMEM;
+	if (g->trainer)
+		return 0;
 	const char *comma = p == NULL ? NULL : memchr(p, ',', (size_t)(s.p + s.n - p));
 	int found = comma == NULL ? 0 : acc_log_pairs(acc_log_from(s, comma), f, LOG_PAIRS);
 	if (found == 0)

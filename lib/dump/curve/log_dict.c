@@ -3,7 +3,7 @@
  *	{'loss': 1.6693, 'learning_rate': 1.9777e-05, 'epoch': 0.23}
  *	{'loss': '1.669', 'learning_rate': '1.978e-05', 'epoch': '0.23'}
 XX */
-#include "dump/curve/log.h"
+#include "dump/curve/log_place.h"
 
 /* A line holds one dict; before it may stand a few other braces, each of which is tried up to the
  * line's end. */
@@ -148,6 +148,60 @@ announced(struct acc_str s, const char *p, int64_t *step)
 	return false;
 }
 
+/* "mode": "val" of OpenMMLab's lines, whose steps are of their own. */
+static const char *
+evaluates(struct acc_str s)
+{
+	const char *p = acc_log_find(s, "\"mode\":");
+	if (p == NULL)
+		return "";
+	p += sizeof "\"mode\":" - 1;
+	struct acc_str v = acc_str_trim(acc_log_from(s, p));
+	return acc_str_starts(v, "\"val\"") ? "val/" : acc_str_starts(v, "\"test\"") ? "test/" : "";
+}
+
+/* The epoch of a line, as an integer: the Trainer's is a fraction. */
+static bool
+epoch_of(const struct pair *f, int n, int64_t *epoch)
+{
+	for (int i = 0; i < n; i++)
+		if (acc_str_is(f[i].key, "epoch") && f[i].v.integer && !f[i].quoted) {
+			*epoch = f[i].v.i;
+			return true;
+		}
+	return false;
+}
+
+/* Hand the numbers on. step: as the line has it, or NULL. */
+static int
+put(struct log_reader *g, struct pair *f, int n, const int64_t *step, bool train, const char *mode,
+	struct acc_err *e)
+{
+	struct log_place at = {.has_step = step != NULL, .step = step != NULL ? *step : 0};
+	int64_t through = 0;
+	at.has_epoch = epoch_of(f, n, &at.epoch);
+	/* The Trainer does not print its step: the bar shows it, or lines are counted. */
+	const bool held = !at.has_step && !at.has_epoch && g->bar.of > 0;
+	int rc = acc_log_let_go(g, g->bar.seen ? g->bar.n : g->ordinal, e);
+	if (at.has_step || at.has_epoch) {
+		through = acc_log_through(g, &at, *mode != '\0');
+	} else if (!held) {
+		g->ordinal += train;
+		through = g->ordinal;
+		g->counted = true;
+	}
+	if (!held && *mode == '\0')
+		acc_log_step(g, through);
+	for (int i = 0; i < n && rc >= 0; i++) {
+		if (is_step(f[i].key))
+			continue;
+		f[i].v.res = resolution(&f[i]);
+		rc = held ? acc_log_hold(g, f[i].key, &f[i].v, e)
+			  : acc_log_put(g, mode, f[i].key, through, &f[i].v, CURVE_GUESS, e);
+	}
+	return rc < 0 ? rc : 1;
+}
+
 static int
 dict(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
@@ -168,21 +222,7 @@ dict(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	}
 	if (n <= 0)
 		return 0;
-	if (!has_step) {
-		/* The Trainer does not print it. */
-		g->ordinal += train;
-		step = g->ordinal;
-	}
-	acc_log_step(g, step);
-	for (int i = 0; i < n; i++) {
-		if (is_step(f[i].key))
-			continue;
-		f[i].v.res = resolution(&f[i]);
-		int rc = acc_log_put(g, "", f[i].key, step, &f[i].v, CURVE_GUESS, e);
-		if (rc < 0)
-			return rc;
-	}
-	return 1;
+	return put(g, f, n, has_step ? &step : NULL, train, evaluates(s), e);
 }
 
 const struct log_grammar acc_log_grammar_dict = {

@@ -3,103 +3,140 @@
  *	Step 1: loss 9.0, time 0.3s
  *	[INFO] loss=1.25 lr=1e-05 global_step=10
  *	iter 20/100 | train loss 3.4 | val loss 3.5
- *	Epoch: [0][10/100]  Time 0.10 (0.12)  Loss 6.91 (6.93)
- *	Train Epoch: 1 [640/60000 (1%)]	Loss: 2.30
+ *	epoch: 1 step: 10, loss is 2.3
+ *
+ * log_place.c has more forms of places. Or the place stands in a line of its own, before others:
+ *
+ *	Epoch 3/10
+ *	train loss : 2.3
  */
 #include "dump/curve/log_pairs.h"
+#include "dump/curve/log_place.h"
 
-static const char *const step_words[] = {"step", "steps", "global_step", "global-step",
-	"globalstep", "train_step", "training_step", "_step", "iter", "iters", "iteration", "it",
-	"update", "updates", "num_updates"};
-static const char *const epoch_words[] = {"epoch", "ep"};
-
-struct place {
-	int64_t step;
-	struct acc_str word;
-	const char *value; /* where the number stands */
-};
-
+/* What is no curve, whatever its number: where and when the line was printed, by whom. */
 static bool
-letter(char c)
+aside(const struct log_pair *f)
 {
-	return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+	static const char *const names[] = {"rank", "local_rank", "global_rank", "eta", "pid",
+		"line", "host", "port", "epoch", "ep", "epochs"};
+	struct acc_str word = acc_log_last_word(f->key);
+	if (ACC_LOG_IS(word, names) || acc_str_ends(word, ".py"))
+		return true;
+	/* "olmo.train:1000": a logger's name and its line. */
+	return f->v.integer && memchr(word.p, '.', word.n) != NULL && f->value == word.p + word.n + 1;
 }
 
-/* What stands between a word and its number. */
+/* The rank that a line says it is of. */
+static void
+note_rank(struct log_reader *g, const struct log_pair *f, int n)
+{
+	for (int i = 0; i < n && !g->has_rank; i++)
+		if (f[i].v.integer && acc_str_is(acc_log_last_word(f[i].key), "rank")) {
+			g->has_rank = true;
+			g->rank = f[i].v.i;
+		}
+}
+
+/* Of what the line is: evaluation, or the mean of an epoch beside its steps, as fairseq prints it. */
 static const char *
-gap(const char *p, const char *end)
+mode_of(struct acc_str s, const struct log_pair *first)
 {
-	while (p < end && (*p == ' ' || *p == '\t' || *p == ':' || *p == '=' || *p == '[' ||
-				  *p == '\'' || *p == '"' || *p == '#'))
-		p++;
-	return p;
+	if (acc_log_find(s, " | train | epoch ") != NULL)
+		return "mean/";
+	return acc_log_mode((struct acc_str){s.p, (uint32_t)(first->key.p - s.p)});
 }
 
-/* An integer behind `p`, which ends a word: "12", "12/100", "[12/100]". Of an epoch, also how far
- * it is: "0 [640/60000" and "[0][10/100]". */
 static bool
-count(const char *p, const char *end, bool epoch, struct place *at)
+is_loss(const struct log_pair *f)
 {
-	int64_t n, of, k, before, sum;
-	const char *v = gap(p, end), *q = v;
-	if (v == p || !acc_log_int(&q, end, &n) || (q < end && (letter(*q) || *q == '.')))
+	struct acc_str k = f->key;
+	return k.n >= 4 && strncasecmp(k.p + k.n - 4, "loss", 4) == 0;
+}
+
+/* A line with nothing but a place says where the lines behind it are, which name none. */
+static bool
+settle_place(struct log_reader *g, struct log_place *at, const struct log_pair *f, int n, bool found)
+{
+	bool loss = false;
+	for (int i = 0; i < n; i++)
+		loss = loss || is_loss(&f[i]);
+	if (found && n == 0) {
+		g->guess.placed = true;
+		g->guess.place = at->has_epoch ? at->epoch : at->step;
 		return false;
-	if (epoch) {
-		const char *r = q;
-		acc_log_char(&r, end, ']');
-		if (acc_log_char(&r, end, '[') && acc_log_of(&r, end, &k, &of) &&
-			!__builtin_mul_overflow(n, of, &before) &&
-			!__builtin_add_overflow(before, k, &sum))
-			n = sum;
 	}
-	at->step = n;
-	at->value = v;
+	if (found && !at->has_epoch && g->guess.placed && at->of > 0) {
+		at->has_epoch = at->anew = true;
+		at->epoch = g->guess.place;
+		return true;
+	}
+	if (found || !loss || !g->guess.placed)
+		return found;
+	at->has_epoch = true;
+	at->epoch = g->guess.place;
+	at->word = ACC_STR("epoch");
 	return true;
 }
 
-/* The first step that the line names; where it names none, its epoch. */
 static bool
-find_place(struct acc_str s, struct place *at)
+within(const struct log_place *at, const char *p)
 {
-	const char *p = s.p, *end = p + s.n, *q;
-	bool found = false;
-	for (; p < end; p = q) {
-		for (q = p; q < end && (letter(*q) || *q == '_' || *q == '-'); q++)
-			;
-		struct acc_str w = {p, (uint32_t)(q - p)};
-		struct place one = {.word = w};
-		bool begins = p == s.p || (p[-1] != '/' && p[-1] != '.');
-		if (w.n == 0)
-			q++;
-		else if (begins && ACC_LOG_IS(w, step_words) && count(q, end, false, &one))
-			return *at = one, true;
-		else if (!found && begins && ACC_LOG_IS(w, epoch_words) &&
-			 count(q, end, true, &one))
-			*at = one, found = true;
-	}
-	return found;
+	for (int i = 0; i < at->parts; i++)
+		if (p >= at->part[i].p && p < at->part[i].p + at->part[i].n)
+			return true;
+	return false;
+}
+
+/* Leave out what is no curve. */
+static int
+curves_of(struct log_pair *f, int n, const struct log_place *at)
+{
+	int kept = 0;
+	for (int i = 0; i < n; i++)
+		if (!within(at, f[i].value) && !aside(&f[i]) && !acc_log_is_step(&f[i]))
+			f[kept++] = f[i];
+	return kept;
+}
+
+/* The name of the i-th number: what a line says twice, as "loss[loss=0.4], tot_loss[loss=0.5]",
+ * is two. */
+static struct acc_str
+name_of(const struct log_pair *f, int i, char buf[128])
+{
+	int k = 1;
+	for (int j = 0; j < i; j++)
+		k += acc_str_eq(f[j].key, f[i].key);
+	if (k == 1)
+		return f[i].key;
+	return (struct acc_str){buf, (uint32_t)snprintf(buf, 128, "%.*s_%d",
+						  f[i].key.n < 100 ? (int)f[i].key.n : 100, f[i].key.p, k)};
 }
 
 static int
 line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
 	struct log_pair f[LOG_PAIRS];
-	struct place at = {.step = 0};
-	int n = find_place(s, &at) ? acc_log_pairs(s, f, LOG_PAIRS) : 0, put = 0;
+	struct log_place at;
+	bool found = acc_log_place(s, &at);
+	int n = acc_log_pairs(s, f, LOG_PAIRS);
+	note_rank(g, f, n);
+	n = curves_of(f, n, &at);
+	if (!settle_place(g, &at, f, n, found) || n == 0)
+		return 0;
+	const char *mode = mode_of(s, &f[0]);
+	const bool trains = *mode == '\0' || *mode == 'm';
+	int64_t step = acc_log_through(g, &at, *mode == 'v' || *mode == 't');
+	if (trains)
+		acc_log_step(g, step);
 	for (int i = 0; i < n; i++) {
-		struct acc_str word = acc_log_last_word(f[i].key);
-		if (f[i].value == at.value || ACC_LOG_IS(word, epoch_words) ||
-			(f[i].v.integer && ACC_LOG_IS(word, step_words)))
-			continue;
-		if (put++ == 0)
-			acc_log_step(g, at.step);
-		int rc = acc_log_put(g, "", f[i].key, at.step, &f[i].v, CURVE_GUESS, e);
+		char buf[128];
+		int rc = acc_log_put(g, mode, name_of(f, i, buf), step, &f[i].v, CURVE_GUESS, e);
 		if (rc < 0)
 			return rc;
 	}
-	if (put > 0 && g->guess.step[0] == '\0')
+	if (g->guess.step[0] == '\0')
 		snprintf(g->guess.step, sizeof g->guess.step, "%.*s", ACC_PRS(at.word));
-	return put > 0;
+	return 1;
 }
 
 const struct log_grammar acc_log_grammar_guess = {
@@ -107,52 +144,3 @@ const struct log_grammar acc_log_grammar_guess = {
 	.guess = 2,
 	.line = line,
 };
-
-/* --- where not even that is so --- */
-
-/* A name for a group of a pattern. */
-static void
-group_name(struct acc_str key, char *buf, size_t size)
-{
-	size_t n = 0;
-	for (uint32_t i = 0; i < key.n && n + 1 < size; i++)
-		if (letter(key.p[i]) || key.p[i] == '_')
-			buf[n++] = key.p[i];
-	snprintf(buf + n, size - n, "%s", n == 0 ? "value" : "");
-}
-
-void
-acc_log_propose(const uint8_t *text, size_t n, char *buf, size_t size)
-{
-	struct acc_str rest = {(const char *)text, (uint32_t)n};
-	struct log_pair f[8];
-	char name[24];
-	snprintf(buf, size, "step (?<step>\\d+).*loss (?<loss>[-+.\\deE]+)");
-	for (const char *nl; (nl = memchr(rest.p, '\n', rest.n)) != NULL;
-		rest = acc_log_from(rest, nl + 1)) {
-		struct acc_str s = {rest.p, (uint32_t)(nl - rest.p)};
-		int k = acc_log_pairs(s, f, 8), best = -1, first = -1;
-		for (int i = 0; i < k; i++) {
-			struct acc_str w = acc_log_last_word(f[i].key);
-			if (w.n >= 20)
-				continue;
-			bool whole = f[i].v.integer;
-			if (whole && first < 0)
-				first = i;
-			else if (best < 0 || acc_str_ends(w, "loss"))
-				best = i;
-		}
-		if (best < 0)
-			continue;
-		struct acc_str w = acc_log_last_word(f[best].key);
-		group_name(w, name, sizeof name);
-		int at = 0;
-		if (first >= 0 && first < best) {
-			struct acc_str step = acc_log_last_word(f[first].key);
-			at = snprintf(buf, size, "%.*s\\W+(?<step>\\d+).*", ACC_PRS(step));
-		}
-		snprintf(buf + at, size - (size_t)at, "%.*s\\W+(?<%s>[-+.\\d][-+.\\deE]*)",
-			ACC_PRS(w), name);
-		return;
-	}
-}

@@ -18,6 +18,7 @@ acc_log_pattern(struct log_reader *g, struct acc_regex *re, struct acc_str s, st
 	if (rc <= 0)
 		return rc == ACC_ENOMEM ? acc_nomem(e) : 0;
 	struct acc_literal step = {.integer = true, .i = ++g->ordinal};
+	g->counted = true;
 	for (size_t i = 0; i < n; i++) {
 		struct acc_str name = acc_regex_name(re, i);
 		group[i] = acc_regex_group(re, s, i);
@@ -29,6 +30,8 @@ acc_log_pattern(struct log_reader *g, struct acc_regex *re, struct acc_str s, st
 				group[i].n < 40 ? (int)group[i].n : 40, group[i].p);
 			return 1;
 		}
+		if (acc_str_is(name, "step"))
+			g->counted = false;
 		if (acc_str_is(name, "tag"))
 			tag = group[i];
 		if (acc_str_is(name, "run"))

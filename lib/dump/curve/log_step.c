@@ -3,7 +3,7 @@
  *	step:  1  loss:  8.13090  grad_norm:  1.5555  memory: 1.20GiB(3.00%)  tps: 1,234  mfu: 2.5%
  *	step:1 - actor/pg_loss:0.345 - actor/grad_norm:0.0056
  */
-#include "dump/curve/log_pairs.h"
+#include "dump/curve/log_place.h"
 
 /* "step: 12" at the beginning of a word: what stands behind it, or NULL. */
 static const char *
@@ -33,11 +33,16 @@ step_line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	}
 	if (loss == 0)
 		return 0;
-	acc_log_step(g, step);
+	/* torchtitan: "validate step:  4  loss:  9.5" */
+	const char *before = acc_log_find(s, "step:"), *mode = "";
+	if (before != NULL)
+		mode = acc_log_mode((struct acc_str){s.p, (uint32_t)(before - s.p)});
+	if (*mode == '\0')
+		acc_log_step(g, step);
 	for (int i = 0; i < n; i++) {
 		/* verl's timing_s/step, timing_per_token_ms/gen */
 		bool timed = acc_str_starts(f[i].key, "timing_");
-		int rc = acc_log_put(g, "", f[i].key, step, &f[i].v,
+		int rc = acc_log_put(g, mode, f[i].key, step, &f[i].v,
 			timed ? CURVE_TIME : CURVE_GUESS, e);
 		if (rc < 0)
 			return rc;

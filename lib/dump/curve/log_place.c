@@ -1,0 +1,224 @@
+/* Places in lines:
+ *
+ *	Step 1: loss 9.0, time 0.3s
+ *	[Train][Epoch 1/4][Iter: 0/30]lr: 0.1, loss: 6.9
+ *	Epoch:   1 | Batch:    80/ 2400 | Loss: 6.8
+ *	Epoch: [0][10/100]  Loss 6.91 (6.93)
+ *	Train Epoch: 1 [640/60000 (1%)]	Loss: 2.30
+ *	Train: 0 [  50/1251 (  4%)]  Loss: 6.950
+ *	Train: [0/300][10/1251]	loss 6.8800 (6.9512)
+ *	epoch 001:   100 / 1000 loss=7.745, num_updates=100
+ */
+#include "dump/curve/log_place.h"
+
+#include "dump/curve/log_pairs.h"
+
+static const char *const step_words[] = {"step", "steps", "global_step", "global-step",
+	"globalstep", "train_step", "training_step", "_step", "iter", "iters", "iteration", "it",
+	"update", "updates", "num_updates"};
+/* With "/N" behind, or behind an epoch: alone it is a size. */
+static const char *const part_words[] = {"batch", "batches", "batch_idx", "minibatch"};
+static const char *const epoch_words[] = {"epoch", "ep"};
+/* With brackets behind. */
+static const char *const phase_words[] = {"train", "training"};
+
+bool
+acc_log_is_step(const struct log_pair *f)
+{
+	struct acc_str w = acc_log_last_word(f->key);
+	return f->v.integer && (ACC_LOG_IS(w, step_words) || ACC_LOG_IS(w, part_words));
+}
+
+static bool
+letter(char c)
+{
+	return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+}
+
+/* What stands between a word and its number. */
+static const char *
+gap(const char *p, const char *end)
+{
+	while (p < end && strchr(" \t:=['\"#", *p) != NULL && *p != '\0')
+		p++;
+	return p;
+}
+
+/* An integer behind a word that ends at p, with "/ N" perhaps: what follows it, or NULL. */
+static const char *
+count(const char *p, const char *end, int64_t *n, int64_t *of)
+{
+	const char *q = gap(p, end);
+	*of = 0;
+	if (q == p || !acc_log_int(&q, end, n) || (q < end && (letter(*q) || *q == '.')))
+		return NULL;
+	const char *r = q;
+	if (acc_log_char(&r, end, '/') && acc_log_int(&r, end, of) &&
+		(r == end || (!letter(*r) && *r != '.')))
+		return r;
+	*of = 0;
+	return q;
+}
+
+/* Behind an epoch, how far it is: "][10/100", " [640/60000", ":   100 / 1000 ". */
+static const char *
+within(const char *p, const char *end, int64_t *k, int64_t *of)
+{
+	const char *q = p;
+	acc_log_char(&q, end, ']');
+	if (!acc_log_char(&q, end, '[') && !acc_log_char(&q, end, ':'))
+		return NULL;
+	return acc_log_of(&q, end, k, of) ? q : NULL;
+}
+
+/* A word of the line, and what its number says. True: nothing more is looked for. */
+static bool
+look(struct acc_str w, const char *end, struct log_place *at, bool *sure)
+{
+	const char *q = w.p + w.n, *r;
+	int64_t n, of, k, len;
+	if (!*sure && ACC_LOG_IS(w, step_words) && (r = count(q, end, &n, &of)) != NULL) {
+		*sure = at->has_step = true;
+		at->anew = false;
+		at->step = n;
+		at->of = of;
+	} else if (!at->has_step && ACC_LOG_IS(w, part_words) &&
+		   (r = count(q, end, &n, &of)) != NULL && (of > 0 || at->has_epoch)) {
+		at->has_step = true;
+		at->step = n;
+		at->of = of;
+	} else if (!at->has_epoch && (ACC_LOG_IS(w, epoch_words) || ACC_LOG_IS(w, phase_words)) &&
+		   (r = count(q, end, &n, &of)) != NULL) {
+		const char *in = within(r, end, &k, &len);
+		if (in == NULL && ACC_LOG_IS(w, phase_words))
+			return false;
+		at->has_epoch = true;
+		at->epoch = n;
+		if (in != NULL && !at->has_step) {
+			at->has_step = at->anew = true;
+			at->step = k;
+			at->of = len;
+		}
+		r = in != NULL ? in : r;
+	} else {
+		return false;
+	}
+	if (at->word.p == NULL || *sure)
+		at->word = w;
+	if (at->parts < 2)
+		at->part[at->parts++] = (struct acc_str){w.p, (uint32_t)(r - w.p)};
+	return *sure && at->has_epoch;
+}
+
+bool
+acc_log_place(struct acc_str s, struct log_place *at)
+{
+	const char *p = s.p, *end = p + s.n, *q;
+	bool sure = false; /* the step's word needs no other */
+	*at = (struct log_place){0};
+	for (; p < end; p = q) {
+		for (q = p; q < end && (letter(*q) || *q == '_' || *q == '-'); q++)
+			;
+		struct acc_str w = {p, (uint32_t)(q - p)};
+		if (w.n == 0)
+			q++;
+		else if ((p == s.p || (p[-1] != '/' && p[-1] != '.')) && look(w, end, at, &sure))
+			break;
+	}
+	return at->has_step || at->has_epoch;
+}
+
+/* The first step of an epoch, where steps are counted anew: what goes before it. */
+static int64_t
+before(const struct log_count *c, const struct log_place *at)
+{
+	int64_t n, spacing = c->spacing > 0 ? c->spacing : at->step > 0 ? at->step : 1;
+	if (at->of > 0) {
+		/* A log that goes on from a checkpoint counts as the whole one does. */
+		int64_t first = c->anew || c->base <= 1 ? (c->base < 1 ? c->base : 1) : c->base;
+		if (!__builtin_mul_overflow(at->epoch - first, at->of, &n) && n >= 0)
+			return n;
+	}
+	if (c->length > 0 && at->epoch < c->epoch && at->epoch >= c->base &&
+		!__builtin_mul_overflow(at->epoch - c->base, c->length, &n))
+		return n;
+	return __builtin_add_overflow(c->through, spacing - at->step, &n) ? c->before : n;
+}
+
+int64_t
+acc_log_through(struct log_reader *g, const struct log_place *at, bool evaluates)
+{
+	struct log_count *c = &g->count;
+	int64_t through;
+	if (evaluates)
+		return g->has_step ? g->step : at->has_step ? at->step : at->epoch;
+	if (!at->has_epoch || !at->has_step)
+		return at->has_step ? at->step : at->epoch;
+	c->anew = c->anew || at->anew;
+	if (!c->seen) {
+		*c = (struct log_count){.seen = true,
+			.anew = c->anew,
+			.base = at->epoch,
+			.epoch = at->epoch};
+		c->before = c->anew && at->of > 0 ? before(c, at) : 0;
+	} else if (at->epoch != c->epoch) {
+		if (c->anew || at->step <= c->step) {
+			c->anew = true;
+			c->before = before(c, at);
+			if (at->epoch == c->base + 1)
+				c->length = c->before;
+		}
+		c->epoch = at->epoch;
+	} else if (at->step > c->step) {
+		c->spacing = at->step - c->step;
+	}
+	if (__builtin_add_overflow(c->before, at->step, &through))
+		through = at->step;
+	c->step = at->step;
+	c->through = through;
+	return through;
+}
+
+const char *
+acc_log_mode(struct acc_str s)
+{
+	static const char *const val[] = {"eval", "evaluation", "evaluate", "evaluating", "valid",
+		"validate", "validation", "validating", "val", "dev"};
+	static const char *const test[] = {"test", "testing"};
+	const char *p = s.p, *end = p + s.n, *q;
+	for (; p < end; p = q) {
+		for (q = p; q < end && (letter(*q) || *q == '_' || *q == '-' || *q == '/' ||
+					       (*q >= '0' && *q <= '9'));
+			q++)
+			;
+		struct acc_str w = {p, (uint32_t)(q - p)};
+		if (w.n == 0) {
+			q++;
+			continue;
+		}
+		/* A part of a file's name is no word. */
+		if ((p > s.p && p[-1] == '.') || (q < end && *q == '.'))
+			continue;
+		if (ACC_LOG_IS(w, val))
+			return "val/";
+		if (ACC_LOG_IS(w, test))
+			return "test/";
+	}
+	return "";
+}
+
+bool
+acc_log_rank(struct acc_str *s, int64_t *rank)
+{
+	static const char *const before_it[] = {"[rank", "[default"};
+	for (size_t i = 0; i < sizeof before_it / sizeof *before_it; i++) {
+		const char *p = s->p + strlen(before_it[i]), *end = s->p + s->n;
+		if (acc_str_starts(*s, before_it[i]) && p < end && *p != ' ' &&
+			acc_log_int(&p, end, rank) && acc_log_char(&p, end, ']') &&
+			acc_log_char(&p, end, ':')) {
+			*s = acc_log_from(*s, p);
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,36 @@
+/* log_place.h - where in training a line stands: its epoch and step, train or evaluation
+ *
+ * Many programs count steps anew in each epoch. Such steps are counted through, so that each is
+ * another: by the length of an epoch where the line says it ("[Epoch 2/4][Iter: 3/30]"), else by
+ * what was logged before.
+ */
+#ifndef DUMP_LOG_PLACE_H
+#define DUMP_LOG_PLACE_H
+
+#include "dump/curve/log_pairs.h"
+
+struct log_place {
+	bool has_step, has_epoch;
+	bool anew;        /* the step is one of the epoch's, by its form */
+	int64_t step, of; /* of: steps in all, as printed behind the step; 0: not said */
+	int64_t epoch;
+	struct acc_str word;   /* what the log calls a step, or its epoch */
+	struct acc_str part[2]; /* where it says so: no curves */
+	int parts;
+};
+
+/* The place that a line names: its first step, with its epoch where it names that, too. False:
+ * none. */
+bool acc_log_place(struct acc_str s, struct log_place *at);
+/* Its step, counted through; of evaluations, the last step of training if there was one. Remembers
+ * where the log is. */
+int64_t acc_log_through(struct log_reader *g, const struct log_place *at, bool evaluates);
+/* Is it a count of steps? */
+bool acc_log_is_step(const struct log_pair *f);
+/* "val/" or "test/" if words before the line's numbers say that it evaluates; else "". */
+const char *acc_log_mode(struct acc_str s);
+/* "[rank3]:" and "[default3]:", as torchrun puts before each line of a process: *rank, and the
+ * rest of the line. */
+bool acc_log_rank(struct acc_str *s, int64_t *rank);
+
+#endif
