@@ -1,4 +1,5 @@
-/* trainer_state.json: what Hugging Face's Trainer saves with every checkpoint.
+/* trainer_state.json: what Hugging Face's Trainer saves with every checkpoint; and its log_history
+ * alone, as json.dump writes it, or any list of objects with a loss and a step.
  *
  *	{"best_metric": null, "log_history": [
  *		{"epoch": 0.2, "grad_norm": NaN, "loss": 0.45, "step": 500},
@@ -7,6 +8,29 @@
 #include "dump/curve/curve.h"
 #include "dump/jtree.h"
 
+static const char *const step_keys[] = {"step", "global_step", "iteration", "iter",
+	"current_steps", "epoch"};
+
+/* [{... "loss" ... "step" ...: a list of what was logged? */
+static bool
+is_list(const struct acc_probe *p, size_t at)
+{
+	const char *h = (const char *)p->head;
+	char word[40];
+	for (at++; at < p->nhead && h[at] != '\0' && strchr(" \t\r\n", h[at]) != NULL; at++)
+		;
+	const char *end = at == p->nhead || h[at] != '{' ? NULL : memchr(h + at, '}', p->nhead - at);
+	size_t n = end == NULL ? 0 : (size_t)(end - h) - at;
+	if (n == 0 || memmem(h + at, n, "loss\":", 6) == NULL)
+		return false;
+	for (size_t i = 0; i < sizeof step_keys / sizeof *step_keys; i++) {
+		int len = snprintf(word, sizeof word, "\"%s\":", step_keys[i]);
+		if (memmem(h + at, n, word, (size_t)len) != NULL)
+			return true;
+	}
+	return false;
+}
+
 static int
 probe(const struct acc_probe *p)
 {
@@ -14,7 +38,11 @@ probe(const struct acc_probe *p)
 	size_t i = 0;
 	while (i < p->nhead && p->head[i] != '\0' && strchr(" \t\r\n", p->head[i]) != NULL)
 		i++;
-	if (p->is_dir || i == p->nhead || p->head[i] != '{')
+	if (p->is_dir || i == p->nhead)
+		return 0;
+	if (p->head[i] == '[')
+		return is_list(p, i) ? 90 : 0;
+	if (p->head[i] != '{')
 		return 0;
 	if (memmem(p->head, p->nhead, word, sizeof word - 1) != NULL)
 		return 95;
@@ -39,10 +67,12 @@ resolution(struct acc_str key, double v)
 static int
 put_entry(struct curves *cv, const struct jnode *entry, uint64_t at, struct acc_err *e)
 {
-	const struct jnode *step = jtree_get(entry, "step");
-	struct curve_point p = {.cls = CURVE_GUESS,
-		.at = at,
-		.has_step = step != NULL && step->type == ACC_JSON_INT};
+	const struct jnode *step = NULL;
+	for (size_t i = 0; i < sizeof step_keys / sizeof *step_keys && step == NULL; i++) {
+		step = jtree_get(entry, step_keys[i]);
+		step = step != NULL && step->type == ACC_JSON_INT ? step : NULL;
+	}
+	struct curve_point p = {.cls = CURVE_GUESS, .at = at, .has_step = step != NULL};
 	if (p.has_step)
 		p.step = step->i;
 	for (const struct jnode *n = entry->child; n != NULL; n = n->next) {
@@ -96,6 +126,8 @@ top(struct curves *cv, struct acc_json *j, const char *path, struct acc_err *e)
 	struct acc_json_tok t;
 	bool found = false;
 	int rc = acc_json_next(j, &t, e);
+	if (rc > 0 && t.type == ACC_JSON_ARRAY)
+		return history(cv, j, path, e);
 	if (rc > 0 && t.type != ACC_JSON_OBJECT)
 		return acc_fail_at(e, ACC_EFORMAT, t.pos, "no trainer_state.json: it is no object");
 	while (rc > 0 && (rc = acc_json_next(j, &t, e)) > 0) {
@@ -143,7 +175,7 @@ read_state(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 
 const struct acc_dump acc_dump_trainer_state = {
 	.name = "trainer_state",
-	.help = "Hugging Face's trainer_state.json",
+	.help = "Hugging Face's trainer_state.json, and lists of what was logged",
 	.probe = probe,
 	.read = read_state,
 };
