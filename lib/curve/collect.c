@@ -19,8 +19,19 @@ role_of(struct acc_str tag)
 		{"loss", ROLE_LOSS},
 		{"*_loss", ROLE_LOSS},
 		{"*/loss", ROLE_LOSS},
+		{"*Loss", ROLE_LOSS},      /* CELoss */
+		{"loss/*", ROLE_LOSS},     /* MindSpore's summaries: loss/auto */
+		{"*loss_step", ROLE_LOSS}, /* Lightning, on_step and on_epoch */
+		{"*loss_epoch", ROLE_LOSS},
 		{"learning_rate*", ROLE_RATE},
+		{"*/learning_rate", ROLE_RATE},
+		{"lr_*", ROLE_RATE}, /* lr-AdamW of Lightning's monitor */
+		{"*_lr", ROLE_RATE},
+		{"*/lr", ROLE_RATE},
 		{"grad_norm", ROLE_NORM},
+		{"*/grad_norm", ROLE_NORM},
+		{"*_grad_norm", ROLE_NORM},
+		{"gnorm", ROLE_NORM},
 	};
 	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
 		if (acc_glob(roles[i].glob, tag))
@@ -120,6 +131,8 @@ take_scalar(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *r,
 		if (has & 1U << i) {
 			p->v[i] = v[i];
 			p->res[i] = res[i];
+			const struct acc_val *counted = acc_get(r, prefix[i], "counted");
+			c->counted |= counted != NULL && counted->type == ACC_V_BOOL && counted->b;
 			if (note_run(s, c, p, i, r, prefix[i]) < 0)
 				return ACC_ENOMEM;
 		}
@@ -286,6 +299,7 @@ split_off(struct curve_set *s, struct acc_arena *mem, size_t from, const struct 
 		return acc_nomem(e);
 	c->base = s->c[from].base;
 	c->role = s->c[from].role;
+	c->counted = s->c[from].counted;
 	c->rank = p->rank;
 	c->p = acc_grow(c->p, &c->cap, c->n + n, sizeof *c->p, e);
 	if (c->p == NULL)

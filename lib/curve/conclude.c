@@ -338,6 +338,18 @@ doubt(struct acc_curves *cs, const struct curve *c)
 				"not computed, and is not judged",
 				c->tag, side_name[s]);
 	}
+	if (c->counted && c->f.apart > 0)
+		return acc_say(mem,
+			"%s: a log names no steps, so its lines were counted: they are not judged as "
+			"the first steps of training, and belong together only if both runs log at "
+			"the same steps",
+			c->tag);
+	for (int s = 0; s < 2; s++)
+		if (c->zeros[s] > 0)
+			return acc_say(mem,
+				"%s of the %s is exactly 0 between larger ones (steps: %" PRIu64
+				"): taken for NaN or infinity that the Trainer filtered out",
+				c->tag, side_name[s], c->zeros[s]);
 	if (c->role == ROLE_LOSS && c->f.res >= 0.0005)
 		return acc_say(mem,
 			"%s is printed so coarsely that %.2g of a difference "

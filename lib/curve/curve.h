@@ -72,6 +72,8 @@ struct curve {
 	uint64_t repeated[2]; /* values that a later one of the same step replaced */
 	uint64_t src[2];      /* hash of run and rank of the first point; 0: none yet */
 	bool runs[2];         /* points of several runs or ranks */
+	uint64_t zeros[2];    /* losses of 0 that stand for NaN or infinity */
+	bool counted;         /* of a side that names no steps: lines were counted */
 	bool mixed;           /* several runs of one rank, or a pair of different ranks */
 	struct figures f;
 	struct noise noise;
@@ -130,6 +132,17 @@ const struct acc_point *acc_curve_at(const struct curve *c, int64_t step);
 
 /* Where both sides have a curve of each of several ranks, they are curves of their own. */
 int acc_curve_split(struct curve_set *s, struct acc_arena *mem, struct acc_err *e);
+
+/* factor.c: the loss of the device is one number times the bench's. */
+struct acc_curve_factor {
+	double value, tol; /* of the first step; how precisely, as a part of it */
+	bool varies;       /* each step has another, which loss and norm share */
+	bool norm;         /* the gradient's norm has the same, */
+	bool norm_agrees;  /* or is the bench's */
+};
+bool acc_curve_factor(const struct curve *loss, const struct curve *norm,
+	struct acc_curve_factor *out);
+const char *acc_curve_fraction(struct acc_arena *mem, const struct acc_curve_factor *f);
 
 /* measure.c, spike.c */
 int acc_curve_measure(struct curve *c, struct acc_err *e);

@@ -56,6 +56,36 @@ acc_curve_beyond(const struct curve *c, const struct acc_point *p)
 	       acc_curve_relative(p) > tolerance[c->role].relative;
 }
 
+/* The nearest loss of this side that is not 0, towards one end. */
+static double
+nearest(const struct curve *c, size_t i, int side, int way)
+{
+	for (size_t k = i + (size_t)way; k < c->n; k += (size_t)way)
+		if (c->p[k].has & 1U << side && c->p[k].v[side] != 0)
+			return fabs(c->p[k].v[side]);
+	return NAN;
+}
+
+/* Hugging Face's Trainer writes 0 for a loss that is NaN or infinite: an exact 0 where the other
+ * side has a loss of the size of its neighbours. */
+static void
+unfilter(struct curve *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		struct acc_point *p = &c->p[i];
+		int side = p->v[CURVE_A] == 0 ? CURVE_A : CURVE_B;
+		double other = fabs(p->v[1 - side]);
+		if (p->has != 3 || p->v[side] != 0 || !(other >= 0.01) || isinf(other))
+			continue;
+		double before = nearest(c, i, side, -1), after = nearest(c, i, side, 1);
+		double near = isfinite(before) ? before : after;
+		if (!(near > other / 3) || !(near < other * 3))
+			continue;
+		c->zeros[side]++;
+		p->v[side] = NAN;
+	}
+}
+
 /* Usual distance of the steps of one side: the median. */
 static int
 by_value(const void *x, const void *y)
@@ -266,6 +296,8 @@ measure(struct curve *c, const struct acc_point **p, double *room, struct acc_er
 int
 acc_curve_measure(struct curve *c, struct acc_err *e)
 {
+	if (c->role == ROLE_LOSS)
+		unfilter(c);
 	c->f = (struct figures){.begin = INT64_MIN,
 		.end = INT64_MIN,
 		.first = INT64_MIN,

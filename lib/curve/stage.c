@@ -103,6 +103,16 @@ overflow(struct scene *s)
 	int64_t step = c->f.odd;
 	const struct acc_point *p = acc_curve_at(c, step);
 	int side = isfinite(p->v[CURVE_A]) ? CURVE_B : CURVE_A;
+	if (c->zeros[side] > 0)
+		return say(s, c, "overflow", step, step,
+			acc_say(&cs->mem,
+				"%s of the %s is 0 at step %" PRId64 " where the %s has %.6g: so "
+				"Hugging Face's Trainer writes a loss that was NaN or infinite "
+				"(logging_nan_inf_filter). Check loss scale and 16-bit dtypes; "
+				"dump step %" PRId64 " of both runs and let accdiff name the first "
+				"operator that makes it",
+				c->tag, side == CURVE_A ? "device" : "bench", step,
+				side == CURVE_A ? "bench" : "device", p->v[1 - side], step));
 	return say(s, c, "overflow", step, step,
 		acc_say(&cs->mem,
 			"%s of the %s is %s at step %" PRId64 " where the %s has %.6g: "
@@ -153,7 +163,36 @@ parts_at(const struct curve *c)
 static bool
 from_start(const struct curve *c)
 {
-	return c->f.begin == 0 || c->f.begin == 1;
+	return !c->counted && (c->f.begin == 0 || c->f.begin == 1);
+}
+
+/* One number times the bench's: the network and the batch are right. */
+static int
+factor(struct scene *s)
+{
+	struct acc_curve_factor f;
+	const struct curve *c = s->loss;
+	struct acc_arena *mem = &s->cs->mem;
+	if (!is_bad(c) || !acc_curve_factor(c, s->norm, &f))
+		return 0;
+	const char *number = acc_curve_fraction(mem, &f);
+	const char *what =
+		f.norm ? acc_say(mem, ", and so is %s%s", s->norm->tag,
+				 f.varies ? ", of each step by a factor of its own" : "")
+		: f.norm_agrees
+			? acc_say(mem, ", while %s agrees: it is printed otherwise, or divided "
+				       "behind the backward pass",
+				  s->norm->tag)
+			: acc_say(mem, " at all %" PRIu64 " steps", c->f.n);
+	if (number == NULL || what == NULL)
+		return acc_nomem(s->e);
+	return say(s, c, "forward", c->f.begin, INT64_MIN,
+		acc_say(mem,
+			"%s is %s times the bench's%s. The same losses are divided by another "
+			"number: the mean against the sum, micro-batches of gradient "
+			"accumulation, ranks, or a count of tokens (padding, or before the labels "
+			"are shifted)",
+			c->tag, number, what));
 }
 
 static int
@@ -504,7 +543,7 @@ other(struct scene *s)
 int
 acc_curve_stage(struct acc_curves *cs, struct acc_err *e)
 {
-	static int (*const stages[])(struct scene *) = {overflow, lost, forward, backward, schedule,
+	static int (*const stages[])(struct scene *) = {overflow, lost, factor, forward, backward, schedule,
 		steady, late_gap, spike, parted, late, other};
 	struct scene s = {.cs = cs,
 		.e = e,
