@@ -435,7 +435,7 @@ END
 	cd "$ROOT/examples/demo"
 	run -1 accdiff -f brief-json device bench
 	[ "${#lines[@]}" -eq 1 ]
-	run -0 jq -r '[.brief, .verdict, .status, .name, .limit, (.evidence | length > 3), (.next | length), .source] | @csv' <<<"$output"
+	run -0 jq -r '[.brief, .verdict, .status, .name, .limit + 0, (.evidence | length > 3), (.next | length), .source] | @csv' <<<"$output"
 	[ "$output" = '1,"different",1,"Functional.gelu.1.forward",1,true,2,"model.py:53 in forward: return self.fc2(F.gelu(self.fc1(x)))"' ]
 }
 

@@ -237,7 +237,7 @@ over() {
 		# As a program makes it whole that has read the page.
 		[ "$(python3 "$BATS_TEST_DIRNAME/weights/whole.py" whole.safetensors <s.json)" = "$n" ]
 		accalign s.acc whole.safetensors | accmetric -q | accfmt --json |
-			jq -r 'select(.kind == "pair" and .["b.name"]) | .["m.same"]' | sort | uniq -c >same
+			jq -r 'select(.kind == "pair" and .["b.name"]) | .["m.same"] + 0' | sort | uniq -c >same
 		[ "$(tr -s ' ' <same)" = " $n 1" ] || { echo "$c"; cat same; false; }
 	done
 	# Whoever cannot reach the files is given the elements; of a stream only those beside it.
