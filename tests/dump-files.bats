@@ -71,7 +71,7 @@ NPY_=name,file,dtype,shape,stride,order,off,len
 }
 
 @test "npy: what cannot be read has err, one line each, status 2; the others are read" {
-	fails "objects.npy: type '|O': Python objects" accdump-read "$D/broken/objects.npy"
+	fails "objects.npy: a pickle that holds no array of numpy" accdump-read "$D/broken/objects.npy"
 	fails 'truncated.npy: byte 400: the file ends here' accdump-read "$D/broken/truncated.npy"
 	fails 'header.npy: byte 27: the file ends in its header' accdump-read "$D/broken/header.npy"
 	cd "$BATS_TEST_TMPDIR"
@@ -84,7 +84,6 @@ NPY_=name,file,dtype,shape,stride,order,off,len
 	run -2 bash -c "accdump-read d 2>/dev/null | accfmt --tsv --no-header -c name,shape,file,err"
 	[ "${lines[0]}" = $'bool\t[3, 4]\tbool.npy\t' ]
 	[[ ${lines[1]} == $'none\t\t\tbyte 0: '* ]]
-	[[ ${lines[2]} == $'objects\t[2]\t\ttype '* ]]
 	ln -s "$D/npy/c_order.npy" d/out.npy
 	run -2 --separate-stderr accdump-read d
 	[[ $stderr == *"d/out.npy: refused to open out.npy: "*"symbolic link"* ]]
@@ -139,9 +138,9 @@ NPY_=name,file,dtype,shape,stride,order,off,len
 }
 
 @test "pt: what is not decoded has err; a pickle that calls something gives nothing" {
-	fails 'sparse.pt: s: a tensor made by _rebuild_sparse_tensor is not decoded' \
-		accdump-read "$D/views/sparse.pt"
-	[ "$(list name,dtype accdump-read "$D/views/sparse.pt" 2>/dev/null)" = $'x\tf32\ns\t' ]
+	[ "$(list name,dtype accdump-read "$D/views/sparse.pt" | head -3)" = $'x\tf32\ns.indices\ti64\ns.values\tf32' ]
+	run -2 --separate-stderr accdump-read "$DATA/torch/kinds.pt"
+	[[ $stderr == *'kinds.pt: kinds.3: a tensor made by _rebuild_meta_tensor_no_storage is not decoded'* ]]
 	for f in eval getattr system; do
 		fails "$f.pt: byte " accdump-read "$D/broken/$f.pt"
 		[[ $stderr == *refused* ]]

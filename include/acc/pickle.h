@@ -11,6 +11,7 @@
  * (b) else, unless its module can act (os, subprocess, sys, runpy, functools, ...): if it is
  *     made by NEWOBJ, which creates without calling, or if it is named like a class, which is
  *     that each part of the name starts with an upper-case letter after any underscores;
+ * (c) if it is functools.partial of a function, by name, of a module that cannot act, which calls nothing;
  * and everything else is refused by name, ACC_EREFUSED "pickle calls os.system: refused",
  * wherever it stands in the pickle, also where its result is thrown away. */
 #ifndef ACC_PICKLE_H

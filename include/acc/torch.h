@@ -47,6 +47,7 @@ struct acc_torch_leaf {
 	const int64_t *whole,
 		*at; /* of a rank's part of a ShardedTensor or DTensor: the shape of all of it, and */
 	uint32_t nwhole; /* where in it the part begins; or NULL, 0 */
+	bool unsummed;   /* the file was written without the checksums that its kind has */
 	const char *value_type;
 	int64_t i;
 	double f;

@@ -22,6 +22,7 @@ struct acc_zip_member {
 	uint64_t len;  /* uncompressed */
 	uint32_t crc32;
 	enum acc_enc enc;
+	bool unsummed; /* the writer of the zip left out all checksums: crc32 says nothing */
 };
 
 struct acc_zip {

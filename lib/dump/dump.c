@@ -66,10 +66,6 @@ unknown(const struct acc_probe *p, struct acc_err *e)
 		return acc_fail(e, ACC_EFORMAT,
 			"unrecognised format: a folder of .npz is not read as one: give one of its files, such as"
 			" FOLDER/step_0.npz, on each side");
-	if (p->nhead > 2 && p->head[0] == 0x80 && p->head[1] >= 2 && p->head[1] <= 5)
-		return acc_fail(e, ACC_EFORMAT,
-			"unrecognised format: a pickle, which may run programs; write its tensors by numpy.savez or"
-			" torch.save");
 	if (p->nhead == 0 && !p->is_dir)
 		return acc_fail(e, ACC_ETRUNC, "empty: an earlier command failed?");
 	if (p->nhead == 0 || memchr(p->head, '\0', p->nhead) != NULL)

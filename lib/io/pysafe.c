@@ -5,25 +5,26 @@
 static const char *const inert[] = {"torch._utils _rebuild_*", "collections *",
 	"torch._tensor _rebuild_*", "torch_npu.utils.storage _rebuild_*", "torch device",
 	"torch.return_types *", "torch.storage _load_from_bytes", "torch.serialization _get_layout",
-	"torch.jit._pickle build_*", "torch.jit._pickle restore_type_tag",
-	"torch_xla.core.xla_model _rebuild_*", "torch_npu.utils._utils _rebuild_*",
-	"torch_npu.utils.tensor_methods _rebuild_*", "numpy dtype", "numpy ndarray",
-	"numpy.core.multiarray scalar", "numpy.core.multiarray _reconstruct",
-	"numpy.core.numeric _frombuffer", "numpy._core.multiarray scalar",
-	"numpy._core.multiarray _reconstruct", "numpy._core.numeric _frombuffer",
-	"numpy.random._pickle *", "_codecs encode", "builtins set", "builtins frozenset",
-	"builtins dict", "builtins list", "builtins tuple", "builtins bytearray", "builtins bytes",
-	"builtins complex", "builtins int", "builtins float", "builtins str", "builtins bool",
-	"builtins slice", "builtins range", "builtins object", "__builtin__ set",
-	"__builtin__ frozenset", "__builtin__ dict", "__builtin__ list", "__builtin__ tuple",
-	"__builtin__ bytearray", "__builtin__ bytes", "__builtin__ complex", "__builtin__ int",
-	"__builtin__ long", "__builtin__ float", "__builtin__ str", "__builtin__ unicode",
-	"__builtin__ bool", "__builtin__ slice", "__builtin__ xrange", "__builtin__ object",
-	"copyreg _reconstructor", "copyreg __newobj__", "copyreg __newobj_ex__",
-	"copy_reg _reconstructor", "copy_reg __newobj__", "copy_reg __newobj_ex__", "datetime date",
-	"datetime datetime", "datetime time", "datetime timedelta", "datetime timezone",
-	"io BytesIO", "io StringIO", "_io BytesIO", "_io StringIO", "logging getLogger",
-	"re _compile", "types SimpleNamespace", "types MappingProxyType"};
+	"torch.nested._internal.nested_tensor _rebuild_njt", "torch.jit._pickle build_*",
+	"torch.jit._pickle restore_type_tag", "torch_xla.core.xla_model _rebuild_*",
+	"torch_npu.utils._utils _rebuild_*", "torch_npu.utils.tensor_methods _rebuild_*",
+	"numpy dtype", "numpy ndarray", "numpy.core.multiarray scalar",
+	"numpy.core.multiarray _reconstruct", "numpy.core.numeric _frombuffer",
+	"numpy._core.multiarray scalar", "numpy._core.multiarray _reconstruct",
+	"numpy._core.numeric _frombuffer", "numpy.random._pickle *", "_codecs encode",
+	"builtins set", "builtins frozenset", "builtins dict", "builtins list", "builtins tuple",
+	"builtins bytearray", "builtins bytes", "builtins complex", "builtins int",
+	"builtins float", "builtins str", "builtins bool", "builtins slice", "builtins range",
+	"builtins object", "__builtin__ set", "__builtin__ frozenset", "__builtin__ dict",
+	"__builtin__ list", "__builtin__ tuple", "__builtin__ bytearray", "__builtin__ bytes",
+	"__builtin__ complex", "__builtin__ int", "__builtin__ long", "__builtin__ float",
+	"__builtin__ str", "__builtin__ unicode", "__builtin__ bool", "__builtin__ slice",
+	"__builtin__ xrange", "__builtin__ object", "copyreg _reconstructor", "copyreg __newobj__",
+	"copyreg __newobj_ex__", "copy_reg _reconstructor", "copy_reg __newobj__",
+	"copy_reg __newobj_ex__", "datetime date", "datetime datetime", "datetime time",
+	"datetime timedelta", "datetime timezone", "io BytesIO", "io StringIO", "_io BytesIO",
+	"_io StringIO", "logging getLogger", "re _compile", "types SimpleNamespace",
+	"types MappingProxyType"};
 
 /* Modules, with all below them, whose classes do more than hold values when they are made. */
 static const char *const acting[] = {"_ctypes", "_io", "_operator", "_pickle", "_posixsubprocess",
@@ -92,6 +93,18 @@ acc_pysafe(struct acc_str s, bool newobj)
 		return false;
 	bool dotted = name.n > 0 && memchr(name.p, '.', name.n) != NULL;
 	return class_like(name) || (newobj && !dotted);
+}
+
+bool
+acc_pysafe_kept(struct acc_str s)
+{
+	const char *blank = s.n == 0 ? NULL : memchr(s.p, ' ', s.n);
+	if (blank == NULL)
+		return false;
+	struct acc_str module = {s.p, (uint32_t)(blank - s.p)};
+	struct acc_str name = {blank + 1, s.n - module.n - 1};
+	/* torch.load and its like load what they are given. */
+	return !acts(module) && memchr(name.p, '.', name.n) == NULL && !acc_str_is(name, "load");
 }
 
 bool

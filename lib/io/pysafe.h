@@ -6,6 +6,9 @@
 
 /* `name` is "module name"; `newobj`: created by NEWOBJ, not called. */
 bool acc_pysafe(struct acc_str name, bool newobj);
+/* The same of a function that is not called, but kept to be called later, with what it is given:
+ * functools.partial. */
+bool acc_pysafe_kept(struct acc_str name);
 /* Is it on the list only because it calls its first argument, which is then to be judged? */
 bool acc_pysafe_applies(struct acc_str name);
 

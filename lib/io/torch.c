@@ -33,7 +33,8 @@ struct walk {
 	struct acc_torchref got;
 	struct acc_buf todo;
 	bool in_dict;
-	bool pairs; /* the root is a list of (name, value) */
+	bool tensors; /* there were some */
+	bool pairs;   /* the root is a list of (name, value) */
 };
 
 static int
@@ -157,6 +158,7 @@ emit(struct walk *w, struct acc_torch_leaf *leaf)
 {
 	leaf->path = (struct acc_str){w->path, w->npath};
 	leaf->in_dict = w->in_dict;
+	w->tensors |= leaf->value_type == NULL;
 	return w->fn(w->arg, leaf);
 }
 
@@ -233,6 +235,7 @@ emit_tensor(struct walk *w, int rc, const struct acc_err *err)
 		.whole = g->nwhole > 0 ? g->whole : NULL,
 		.at = g->at,
 		.nwhole = g->nwhole,
+		.unsummed = w->src.pkl->unsummed,
 		.err = rc < 0 ? err : NULL};
 	if (g->dtype_raw.n > 0 && memchr(g->dtype_raw.p, ' ', g->dtype_raw.n) != NULL)
 		leaf.dtype_raw = dotted(w, g->dtype_raw);
@@ -263,10 +266,13 @@ static int
 visit_call(struct walk *w, struct acc_py *x)
 {
 	struct acc_err err = {0};
-	int rc = acc_torchref_of(&w->src, x, &w->got, &err);
+	struct acc_py *items;
+	int rc = acc_torchref_inside(x, &w->m, &items);
+	if (rc != 0)
+		return rc < 0 ? acc_nomem(w->e) : enter(w, items);
+	rc = acc_torchref_of(&w->src, x, &w->got, &err);
 	if (rc != 0)
 		return emit_tensor(w, rc, &err);
-	struct acc_py *items;
 	if (container(x, &items) != 0)
 		return items == NULL ? 0 : enter(w, items);
 	struct acc_str name = x->item[ACC_CALL_NAME]->s;
@@ -420,11 +426,16 @@ acc_torch_read(int fd, uint64_t base, uint64_t size, acc_torch_fn *fn, void *arg
 	struct acc_py *root = NULL;
 	int rc = acc_torchold_is(fd, base, size)
 			 ? acc_torchold_read(fd, base, size, &w.src, &root, &w.m, e)
+		 : acc_torchplain_is(fd, base, size)
+			 ? acc_torchplain_read(fd, base, size, &w.src, &root, &w.m, e)
 			 : read_zip(&w, fd, base, size, &root);
 	if (rc == 0) {
 		w.left = FREE_ITEMS + w.src.pkl->len;
 		rc = walk(&w, root);
 	}
+	if (rc == 0 && w.src.plain && !w.tensors)
+		rc = acc_fail(e, ACC_EFORMAT,
+			"a pickle that holds no array of numpy: write tensors by numpy.savez or torch.save");
 	acc_buf_release(&w.todo);
 	acc_arena_release(&w.m);
 	return rc;

@@ -11,4 +11,10 @@ bool acc_torchold_is(int fd, uint64_t base, uint64_t size);
 int acc_torchold_read(int fd, uint64_t base, uint64_t size, struct acc_torchsrc *src,
 	struct acc_py **root, struct acc_arena *m, struct acc_err *e);
 
+/* torchplain.c: does it begin as a pickle of protocol 2 or above? Ask after acc_torchold_is. */
+bool acc_torchplain_is(int fd, uint64_t base, uint64_t size);
+/* All of it is one pickle; numpy arrays stand in it. As acc_torchold_read. */
+int acc_torchplain_read(int fd, uint64_t base, uint64_t size, struct acc_torchsrc *src,
+	struct acc_py **root, struct acc_arena *m, struct acc_err *e);
+
 #endif

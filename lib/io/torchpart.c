@@ -73,6 +73,32 @@ slot(const struct acc_py *state, const char *name)
 	return NULL;
 }
 
+/* The extents of a mesh whose layout holds an object for each axis, as since torch 2.15: of its shape, which
+ * is of several numbers where axes were joined, the product. 1; 0: it does not. */
+static int
+axes_of(const struct acc_py *layout, struct mesh *m, struct acc_err *e)
+{
+	const struct acc_py *axes = attribute(layout, "axes", ACC_PY_TUPLE);
+	axes = axes != NULL ? axes : attribute(layout, "axes", ACC_PY_LIST);
+	if (axes == NULL || axes->n > MESH)
+		return 0;
+	m->ndim = axes->n;
+	for (uint32_t i = 0; i < axes->n; i++) {
+		const struct acc_py *shape = attribute(axes->item[i], "shape", ACC_PY_TUPLE);
+		int64_t size[ACC_MAXDIM];
+		uint32_t n = 0;
+		int rc = shape == NULL ? acc_torchref_malformed(e, layout)
+				       : acc_torchref_dims(shape, size, &n, e);
+		m->size[i] = 1;
+		for (uint32_t k = 0; k < n && rc == 0; k++)
+			if (__builtin_mul_overflow(m->size[i], size[k], &m->size[i]))
+				rc = acc_torchref_malformed(e, layout);
+		if (rc < 0)
+			return rc;
+	}
+	return 1;
+}
+
 /* The extents of the tensor of ranks, or of what has stood for it since torch 2.9; and the place of this
  * rank. */
 static int
@@ -88,11 +114,14 @@ mesh_of(const struct acc_py *x, struct mesh *m, struct acc_err *e)
 	}
 	if (ranks != NULL && ranks->item[ACC_CALL_ARGS]->n > 2)
 		size = ranks->item[ACC_CALL_ARGS]->item[2];
-	if (size == NULL || at == NULL)
+	int rc = size != NULL ? acc_torchref_dims(size, m->size, &m->ndim, e)
+			      : axes_of(shape, m, e);
+	if (rc < 0)
+		return rc;
+	if ((size == NULL && rc == 0) || at == NULL)
 		return acc_torchref_not_decoded(e,
 			"a DTensor whose mesh does not say where this rank is in it");
-	int rc = acc_torchref_dims(size, m->size, &m->ndim, e);
-	rc = rc < 0 ? rc : acc_torchref_dims(at, m->at, &n, e);
+	rc = acc_torchref_dims(at, m->at, &n, e);
 	if (rc < 0)
 		return rc;
 	for (uint32_t i = 0; i < m->ndim; i++)

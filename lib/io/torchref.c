@@ -10,7 +10,16 @@ static const struct {
 	{"BoolStorage", "torch.bool", ACC_BOOL}, {"DoubleStorage", "torch.float64", ACC_F64},
 	{"ShortStorage", "torch.int16", ACC_I16}, {"CharStorage", "torch.int8", ACC_I8},
 	{"ByteStorage", "torch.uint8", ACC_U8}, {"ComplexFloatStorage", "torch.complex64", ACC_C64},
-	{"ComplexDoubleStorage", "torch.complex128", ACC_C128}};
+	{"ComplexDoubleStorage", "torch.complex128", ACC_C128},
+	{"QInt8Storage", "torch.qint8", ACC_I8}, {"QUInt8Storage", "torch.quint8", ACC_U8},
+	{"QInt32Storage", "torch.qint32", ACC_I32}};
+
+/* Types of which an element is a byte or two that hold several numbers, or none: compared as they are. */
+static const struct {
+	const char *torch;
+	enum acc_dtype dtype;
+} packed[] = {{"float4_e2m1fn_x2", ACC_U8}, {"bits8", ACC_U8}, {"bits1x8", ACC_U8},
+	{"bits2x4", ACC_U8}, {"bits4x2", ACC_U8}, {"bits16", ACC_U16}};
 
 struct acc_str
 acc_torchref_name(const struct acc_py *global)
@@ -131,7 +140,7 @@ storage_place(const struct acc_torchsrc *src, const struct acc_py *id, uint64_t 
 	r->len = zm->len;
 	r->enc = zm->enc;
 	r->clen = zm->clen;
-	r->has_crc = !src->old;
+	r->has_crc = !src->old && !zm->unsummed;
 	r->crc32 = zm->crc32;
 	r->big_endian = src->big_endian && acc_dtypes[r->dtype].size > 1;
 	return acc_ref_check(r, e);
@@ -169,6 +178,9 @@ rebuilt(const struct acc_torchsrc *src, const struct acc_py *args, const struct 
 	if (dtype != NULL) {
 		out->dtype_raw = dtype->s;
 		out->ref.dtype = acc_dtype_find(acc_torchref_name(dtype));
+		for (size_t i = 0; i < sizeof packed / sizeof *packed; i++)
+			if (acc_str_is(acc_torchref_name(dtype), packed[i].torch))
+				out->ref.dtype = packed[i].dtype;
 	}
 	if (out->ref.dtype == ACC_NODTYPE)
 		return acc_fail(e, ACC_EUNSUP, "elements of type %.*s are not decoded",
@@ -291,6 +303,10 @@ numpy(const struct acc_torchsrc *src, const struct acc_py *x, struct acc_torchre
 	if (rc < 0)
 		return rc;
 	out->known = true;
+	if (src->paddle && out->ref.dtype == ACC_U16) {
+		out->ref.dtype = ACC_BF16;
+		out->dtype_raw = ACC_STR("bfloat16");
+	}
 	rc = numpy_bytes(src, data, &out->ref, e);
 	if (rc < 0)
 		return rc;

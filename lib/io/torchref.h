@@ -8,6 +8,8 @@
 struct acc_torchsrc {
 	struct acc_zip zip; /* of a file without zip: the storages, by their keys */
 	bool old;           /* without zip */
+	bool plain;         /* one pickle and nothing else */
+	bool paddle;        /* of numpy arrays as paddle has them: of uint16 are bfloat16 */
 	struct acc_str top; /* the folder within the zip, without '/' */
 	bool big_endian;
 	const struct acc_zip_member *pkl; /* the pickle, and its bytes */
@@ -38,6 +40,10 @@ int acc_torchref_storage(const struct acc_py *id, struct acc_torchref *out, uint
  * *out; 0: it is none, or has no elements here; < 0 as above. */
 int acc_torchref_part(const struct acc_py *x, struct acc_torchref *out, const struct acc_py **next,
 	struct acc_err *e);
+/* torchinner.c: is x no tensor and no container, but holds tensors by name, as a module does, a tensor of a
+ * class of its own or nested or sparse, an array of objects? 1: *out is a container of them, in m; 0; < 0:
+ * memory ran out. */
+int acc_torchref_inside(const struct acc_py *x, struct acc_arena *m, struct acc_py **out);
 /* The integers of a tuple, list or torch.Size. */
 int acc_torchref_dims(const struct acc_py *x, int64_t out[ACC_MAXDIM], uint32_t *n,
 	struct acc_err *e);

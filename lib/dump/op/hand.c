@@ -270,7 +270,7 @@ inflated_leaf(void *arg, const struct acc_torch_leaf *l)
 		ref.off = zm->off;
 		ref.clen = zm->clen;
 		ref.len = zm->len;
-		ref.has_crc = true;
+		ref.has_crc = !zm->unsummed;
 		ref.crc32 = zm->crc32;
 		own.ref = &ref;
 		if (own.err == NULL && acc_ref_check(&ref, &bad) < 0)

@@ -1,8 +1,10 @@
 /* Tensors in .npy files: one file, or the files of one folder. */
+#include "acc/npy.h"
 #include "acc/stream.h"
 #include "dump/op/handname.h"
 #include "dump/payload.h"
 #include "dump/say.h"
+#include "dump/weight/ptfile.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -59,13 +61,54 @@ put_file(struct files *f, const char *file, struct acc_str name, struct acc_err 
 	return rc < 0 ? acc_nomem(e) : acc_dump_put(f->c, r, e);
 }
 
+/* Numbers, or what numpy.save makes of anything else: a pickle behind a header. */
+static int
+put_any(struct files *f, const char *file, struct acc_str name, struct acc_err *e)
+{
+	uint8_t head[4096];
+	struct acc_err bad = {0};
+	struct acc_ref ref = {0};
+	struct acc_str descr = {0};
+	struct acc_file_info info;
+	acc_arena_reset(&f->mem);
+	int fd = acc_file_beneath(f->dirfd, acc_str(file), &bad);
+	int64_t n = fd < 0 || acc_file_stat(fd, &info, &bad) < 0
+			    ? -1
+			    : acc_file_peek(fd, head, sizeof head, 0, &bad);
+	if (n > 0)
+		acc_npy_header(head, (size_t)n, &ref, &descr, &f->mem, &bad);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0 || !acc_str_is(descr, "|O") || ref.off >= info.size)
+		return put_file(f, file, name, e);
+	struct weights w = {.c = f->c, .dir = f->dir, .io = "param"};
+	struct ptfile t = {.w = &w,
+		.dirfd = f->dirfd,
+		.file = file,
+		.stem = acc_dump_stem(file),
+		.slice = true,
+		.off = ref.off,
+		.len = info.size - ref.off};
+	bad = (struct acc_err){0};
+	int rc = acc_dump_ptfile(&t, &bad);
+	if (rc < 0 && bad.code == ACC_ENOMEM)
+		rc = acc_nomem(e);
+	else if (rc < 0 && bad.code != 0) {
+		acc_err_in(&bad, file);
+		acc_dump_say(&f->said, f->c, &bad);
+		rc = 0;
+	}
+	acc_dump_weights_end(&w, f->dir);
+	return rc;
+}
+
 static int
 put_folder(struct files *f, struct acc_err *e)
 {
 	int rc = 0;
 	for (int64_t i = 0; i < f->n && rc == 0; i++)
 		if (acc_str_ends(acc_str(f->names[i]), ".npy"))
-			rc = put_file(f, f->names[i], acc_str(f->names[i]), e);
+			rc = put_any(f, f->names[i], acc_str(f->names[i]), e);
 	acc_dump_say_rest(&f->said, f->c, f->dir);
 	return rc;
 }
@@ -89,9 +132,8 @@ read_npy(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.order = f.n <= 0 ? NULL : acc_dump_handorder(f.names, (size_t)f.n, ".npy")};
 	int rc = f.n < 0 ? (int)f.n : acc_dump_source(c, &s, e);
 	if (rc == 0)
-		rc = file == NULL
-			     ? put_folder(&f, e)
-			     : put_file(&f, file, acc_str(slash == NULL ? path : slash + 1), e);
+		rc = file == NULL ? put_folder(&f, e)
+				  : put_any(&f, file, acc_str(slash == NULL ? path : slash + 1), e);
 	close(f.dirfd);
 	acc_arena_release(&f.mem);
 	acc_arena_release(&f.list);

@@ -72,7 +72,7 @@ data_at(const struct acc_zip_member *zm, bool crc, const uint8_t *header, uint64
 		return acc_fail_at(e, zm->len - n < ref->len ? ACC_ETRUNC : ACC_EFORMAT, zm->off,
 			"its header says %llu bytes of elements, there are %llu",
 			(unsigned long long)ref->len, (unsigned long long)(zm->len - n));
-	ref->has_crc = crc;
+	ref->has_crc = crc && !zm->unsummed;
 	ref->enc = zm->enc;
 	ref->off = zm->off;
 	if (zm->enc == ACC_STORED) {

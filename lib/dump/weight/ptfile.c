@@ -52,6 +52,11 @@ put_tensor(struct ptfile *f, const struct acc_torch_leaf *l, struct acc_str name
 		.nwhole = l->whole != NULL ? l->nwhole : f->nwhole,
 		.stack = f->stack,
 		.several = l->path.n > 0};
+	if (l->unsummed && !f->w->unsummed) {
+		acc_dump_note(f->w->c, f->file,
+			"written without checksums: damage to it would not be seen");
+		f->w->unsummed = true;
+	}
 	/* numpy's short names (f8) say nothing that dtype does not. */
 	if (l->err == NULL && acc_dtype_find(l->dtype_raw) == ACC_NODTYPE)
 		x.dtype_raw = (struct acc_str){0};
