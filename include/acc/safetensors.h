@@ -18,9 +18,11 @@ extern "C" {
 struct acc_st_tensor {
 	struct acc_str name;   /* terminated */
 	const char *dtype_raw; /* as written; one that is known */
-	enum acc_dtype dtype;  /* ACC_NODTYPE: F4, F6_E2M3, F6_E3M2, which are not decoded */
+	enum acc_dtype
+		dtype; /* of F4, F6_E2M3, F6_E3M2 that of their bytes, u8; shape is of these then */
 	uint32_t ndim;
 	const int64_t *shape;
+	const int64_t *at; /* of a part of a tensor: where in it this begins; or NULL */
 	uint64_t off, len; /* bytes, in the file */
 };
 

@@ -59,6 +59,7 @@ struct fold_weights {
 	uint32_t n;
 	int64_t size[3]; /* tensor, pipeline, expert parallel ranks; 0: no ranks */
 	int64_t data;    /* those that flat tensors lie on; 0: there are none */
+	bool whole; /* some source is a checkpoint that is no rank's: nothing is to be put together */
 	uint64_t others; /* tensors that are none of the model's: of optimizers */
 	uint64_t lost;
 };

@@ -1,6 +1,8 @@
 #include "acc/safetensors.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "acc/file.h"
 #include "acc/json.h"
@@ -25,9 +27,10 @@ struct reader {
 	struct acc_json *j;
 	struct acc_arena *m;
 	struct acc_err *e;
-	uint64_t data, end;  /* where the data begin, and the file ends */
-	struct acc_buf list; /* of struct acc_st_tensor */
-	struct acc_map names;
+	uint64_t data, end;   /* where the data begin, and the file ends */
+	struct acc_buf list;  /* of struct acc_st_tensor */
+	struct acc_map names; /* -> place in the list */
+	struct acc_str parts; /* what __metadata__ says of where parts begin; empty: nothing */
 };
 
 bool
@@ -117,6 +120,26 @@ offsets(struct reader *r, struct acc_st_tensor *x, const struct acc_json_tok *ke
 	return 0;
 }
 
+/* Numbers of 4 or 6 bits are their bytes: along the last axis, where a row is whole bytes. */
+static int
+pack(struct reader *r, struct acc_st_tensor *x, uint32_t bits)
+{
+	int64_t *shape = acc_alloc(r->m, (x->ndim + 1) * sizeof *shape);
+	const uint32_t last = x->ndim == 0 ? 0 : x->ndim - 1;
+	if (shape == NULL)
+		return acc_nomem(r->e);
+	x->dtype = ACC_U8;
+	if (x->ndim > 0 && x->shape[last] < INT32_MAX && x->shape[last] * bits % 8 == 0) {
+		memcpy(shape, x->shape, x->ndim * sizeof *shape);
+		shape[last] = shape[last] * bits / 8;
+	} else {
+		x->ndim = 1;
+		shape[0] = (int64_t)x->len;
+	}
+	x->shape = shape;
+	return 0;
+}
+
 /* Do shape and type need just as many bytes? */
 static bool
 fits(const struct acc_st_tensor *x, uint32_t bits)
@@ -153,7 +176,91 @@ tensor(struct reader *r, struct acc_str name, uint64_t pos)
 	if (seen != (DTYPE | SHAPE | OFFSETS) || !fits(&x, bits))
 		return acc_fail_at(r->e, ACC_EFORMAT, pos,
 			"'%.100s': its shape and type do not make its length", name.p);
+	if (x.dtype == ACC_NODTYPE && (rc = pack(r, &x, bits)) < 0)
+		return rc;
 	return acc_buf_add(&r->list, &x, sizeof x) < 0 ? acc_nomem(r->e) : 0;
+}
+
+/* "__metadata__": text by text. */
+static int
+metadata(struct reader *r)
+{
+	struct acc_json_tok t;
+	int rc = next(r, &t);
+	if (rc > 0 && t.type != ACC_JSON_OBJECT)
+		return expected(r, &t, "an object");
+	while (rc >= 0 && (rc = next(r, &t)) > 0 && t.type != ACC_JSON_OBJECT_END) {
+		const bool parts = acc_str_is(t.s, "DCP_SHARDING_INFO");
+		if (!parts) {
+			rc = acc_json_skip(r->j, r->e);
+			continue;
+		}
+		rc = next(r, &t);
+		if (rc > 0 && t.type != ACC_JSON_STRING)
+			return expected(r, &t, "text");
+		if (rc > 0)
+			r->parts = (struct acc_str){acc_arena_copy(r->m, t.s.p, t.s.n), t.s.n};
+		if (rc > 0 && r->parts.p == NULL)
+			return acc_nomem(r->e);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+/* The tensor of r->list that a key of DCP_SHARDING_INFO names: {"saved_offsets": [...]}. */
+static int
+begins(struct reader *r, struct acc_st_tensor *x)
+{
+	struct acc_json_tok t;
+	int64_t at[ACC_MAXDIM];
+	int n = -1, rc = next(r, &t);
+	if (rc > 0 && t.type != ACC_JSON_OBJECT)
+		return expected(r, &t, "an object with saved_offsets");
+	while (rc >= 0 && (rc = next(r, &t)) > 0 && t.type != ACC_JSON_OBJECT_END) {
+		if (!acc_str_is(t.s, "saved_offsets"))
+			rc = acc_json_skip(r->j, r->e);
+		else
+			rc = n = numbers(r, at, ACC_MAXDIM);
+	}
+	if (rc < 0 || x == NULL)
+		return rc < 0 ? rc : 0;
+	for (int i = 0; i < n; i++)
+		if ((uint32_t)n != x->ndim || at[i] > INT64_MAX - x->shape[i])
+			n = -1;
+	if (n < 0)
+		return acc_fail(r->e, ACC_EFORMAT,
+			"DCP_SHARDING_INFO does not say where '%.100s' begins", x->name.p);
+	x->at = (const int64_t *)acc_arena_copy(r->m, at, (size_t)n * sizeof *at);
+	return x->at == NULL ? acc_nomem(r->e) : 0;
+}
+
+/* Where the parts begin that distributed checkpoints write as files of Hugging Face's. */
+static int
+parts(struct reader *r)
+{
+	struct acc_st_tensor *list = (struct acc_st_tensor *)(void *)r->list.p;
+	struct acc_json_tok t;
+	int fd = memfd_create("acc", MFD_CLOEXEC);
+	int rc = fd < 0 ? acc_fail(r->e, ACC_EIO, "no memory file:")
+			: acc_file_write(fd, r->parts.p, r->parts.n, r->e);
+	if (rc == 0 && lseek(fd, 0, SEEK_SET) < 0)
+		rc = acc_fail(r->e, ACC_EIO, "no memory file:");
+	if (rc < 0) {
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	struct acc_json *whole = r->j;
+	r->j = acc_json_open(acc_bytes_open(fd, "", false, r->e), false, r->e);
+	rc = r->j == NULL ? ACC_ENOMEM : next(r, &t);
+	if (rc > 0 && t.type != ACC_JSON_OBJECT)
+		rc = expected(r, &t, "an object");
+	while (rc >= 0 && (rc = next(r, &t)) > 0 && t.type != ACC_JSON_OBJECT_END) {
+		const uint64_t *at = acc_map_get(&r->names, t.s);
+		rc = begins(r, at == NULL ? NULL : &list[*at]);
+	}
+	acc_json_close(r->j);
+	r->j = whole;
+	return rc < 0 ? rc : 0;
 }
 
 static int
@@ -167,12 +274,13 @@ header(struct reader *r)
 		uint64_t pos = t.pos;
 		size_t had = r->names.n;
 		char *name = acc_arena_copy(r->m, t.s.p, t.s.n);
-		if (name == NULL || acc_map_put(&r->names, t.s, 0) == NULL)
+		if (name == NULL || acc_map_put(&r->names, t.s,
+					    r->list.n / sizeof(struct acc_st_tensor)) == NULL)
 			return acc_nomem(r->e);
 		if (r->names.n == had)
 			return acc_fail_at(r->e, ACC_EFORMAT, pos, "'%.100s' stands twice", name);
 		if (acc_str_is(t.s, "__metadata__"))
-			rc = acc_json_skip(r->j, r->e);
+			rc = metadata(r);
 		else
 			rc = tensor(r, (struct acc_str){name, t.s.n}, pos);
 	}
@@ -242,6 +350,8 @@ acc_st_read(int fd, struct acc_st *out, struct acc_arena *m, struct acc_err *e)
 	struct reader r = {.m = m, .e = e, .data = 8 + n, .end = info.size};
 	r.j = acc_json_open(acc_bytes_part(fd, "", 8, n, e), false, e);
 	rc = r.j == NULL ? -1 : header(&r);
+	if (rc == 0 && r.parts.n > 0)
+		rc = parts(&r);
 	if (rc == 0)
 		rc = settle(&r, out);
 	if (rc == 0)

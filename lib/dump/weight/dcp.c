@@ -1,6 +1,8 @@
 /* torch.distributed.checkpoint: .metadata is a pickle that says which part of which tensor is
  * stored where; each part is a whole file of torch.save within a .distcp file. */
 #include "dump/weight/dcp.h"
+#include "dump/weight/dcp_st.h"
+#include "dump/weight/dcp_stack.h"
 #include "dump/place.h"
 #include "dump/weight/ptfile.h"
 
@@ -25,13 +27,14 @@ struct dcp {
 	struct acc_map parts; /* key_of() -> index of `stored` */
 	struct stored *stored;
 	size_t nstored;
+	struct dcp_st st;
 	struct acc_err *e;
 };
 
 /* One part of one tensor. */
 struct part {
 	struct dcp *d;
-	struct acc_str name;
+	struct acc_str fqn, name; /* of the tensor; of the part */
 	uint32_t ndim;
 	int64_t at[ACC_MAXDIM], size[ACC_MAXDIM], whole[ACC_MAXDIM];
 	bool only;  /* it is all of the tensor */
@@ -161,23 +164,12 @@ note_all(struct dcp *d, const struct acc_py *data)
 
 /* --- tensors --- */
 
-/* weight[0:2,0:4] */
 static int
 name_part(struct part *p, struct acc_str fqn)
 {
-	struct acc_buf b = {0};
-	int rc = acc_buf_add(&b, fqn.p, fqn.n);
-	for (uint32_t i = 0; i < p->ndim && !p->only; i++) {
-		char text[64];
-		long long first = p->at[i], size = p->size[i];
-		int n = snprintf(text, sizeof text, "%s%lld:%lld%s", i == 0 ? "[" : ",", first,
-			first + size, i + 1 == p->ndim ? "]" : "");
-		rc |= acc_buf_add(&b, text, (size_t)n);
-	}
-	char *copy = rc < 0 ? NULL : acc_arena_copy(&p->d->mem, b.p, b.n);
-	p->name = (struct acc_str){copy, (uint32_t)b.n};
-	acc_buf_release(&b);
-	return copy == NULL ? acc_nomem(p->d->e) : 0;
+	p->fqn = fqn;
+	p->name = acc_dump_weight_part(&p->d->mem, fqn, p->at, p->size, p->only ? 0 : p->ndim);
+	return p->name.p == NULL ? acc_nomem(p->d->e) : 0;
 }
 
 /* What is known of a part that cannot be read. */
@@ -207,14 +199,54 @@ part_leaf(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct ac
 	if (l->err == NULL && (l->ref->ndim != p->ndim || memcmp(l->ref->shape, p->size,
 								  p->ndim * sizeof *p->size) != 0))
 		return acc_fail(e, ACC_EFORMAT, "its shape is not that of .metadata");
-	int rc = acc_dump_ptleaf(f, l, p->name, NULL);
+	int rc = 0;
+	if (l->err == NULL && acc_dcp_stacked(p->fqn, p->ndim) > 0) {
+		f->whole = NULL;
+		rc = acc_dcp_put_stacked(f, l, p->fqn, p->at, p->size, p->whole);
+	} else {
+		rc = acc_dump_ptleaf(f, l, p->name, NULL);
+	}
 	return rc == 0 ? 1 : rc;
 }
 
+/* Parts in safetensors: all that a rank has written is one such file. 0: it is none. */
 static int
-read_part(struct part *p, const struct stored *s)
+read_st(struct part *p, const struct stored *s, struct acc_str fqn, struct acc_err *bad)
+{
+	const struct acc_st_tensor *t;
+	struct acc_file_info info;
+	int rc = acc_dcp_st_find(&p->d->st, p->d->dirfd, s->file, fqn, &t, &info, bad);
+	if (rc <= 0)
+		return rc;
+	if (t == NULL)
+		return acc_fail(bad, ACC_EFORMAT, "the file does not hold it");
+	struct acc_ref ref = {.dtype = t->dtype, .ndim = t->ndim, .off = t->off, .len = t->len};
+	memcpy(ref.shape, t->shape, t->ndim * sizeof *t->shape);
+	if (t->ndim != p->ndim || memcmp(t->shape, p->size, p->ndim * sizeof *p->size) != 0)
+		return acc_fail(bad, ACC_EFORMAT, "its shape is not that of .metadata");
+	struct weight x = {.name = p->name,
+		.file = s->file,
+		.info = info,
+		.ref = &ref,
+		.dtype_raw = acc_str(t->dtype_raw),
+		.several = true,
+		.whole = p->only ? NULL : p->whole,
+		.at = p->at,
+		.nwhole = p->ndim};
+	rc = acc_dump_weight(p->d->w, &x, p->d->e);
+	return rc < 0 ? rc : 1;
+}
+
+static int
+read_part(struct part *p, const struct stored *s, struct acc_str fqn)
 {
 	struct acc_err bad = {0};
+	int st = s->changed ? 0 : read_st(p, s, fqn, &bad);
+	if (st != 0)
+		return st > 0                   ? 0
+		       : bad.code == ACC_ENOMEM ? acc_nomem(p->d->e)
+		       : bad.code == 0          ? st
+						: put_bad(p, s->file, &bad);
 	const char *file = acc_arena_copy(&p->d->mem, s->file.p, s->file.n);
 	if (file == NULL)
 		return acc_nomem(p->d->e);
@@ -354,7 +386,7 @@ read_chunk(struct part *p, struct acc_str fqn, const char *why)
 		return acc_nomem(p->d->e);
 	const uint64_t *at = acc_map_get(&p->d->parts, key);
 	if (why == NULL && at != NULL)
-		return read_part(p, &p->d->stored[*at]);
+		return read_part(p, &p->d->stored[*at], fqn);
 	acc_fail(&bad, ACC_EFORMAT, "%s",
 		why == NULL ? "no entry of storage_data says where it is" : why);
 	return put_bad(p, ACC_STR(".metadata"), &bad);
@@ -539,6 +571,7 @@ acc_dcp_read(struct weights *w, int dirfd, struct acc_err *e)
 	if (why.code != 0 && e != NULL)
 		*e = why;
 	acc_map_release(&d.parts);
+	acc_dcp_st_release(&d.st);
 	acc_arena_release(&d.mem);
 	return rc;
 }

@@ -142,6 +142,9 @@ struct tree {
 	const char *root;
 	int dirfd;
 	struct acc_buf parts;
+	bool alone; /* the user has named the folder of one rank */
+	int64_t said
+		[COORDS]; /* how many ranks the files themselves say that there are; 0: nothing */
 	struct acc_arena mem;
 };
 
@@ -289,6 +292,49 @@ prefixed(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct acc
 	return rc < 0 ? rc : 1;
 }
 
+static void
+said(struct tree *t, int axis, int64_t n)
+{
+	if (n > t->said[axis] && n < (1 << 20))
+		t->said[axis] = n;
+}
+
+/* Megatron's arguments, an object that is not made: what its dict has by this name. */
+static int64_t
+argument(const struct acc_py *object, const char *name)
+{
+	const struct acc_py *state = object == NULL || object->type != ACC_PY_CALL
+					     ? NULL
+					     : object->item[ACC_CALL_STATE];
+	for (uint32_t i = 0; state != NULL && state->type == ACC_PY_DICT && i < state->n; i += 2)
+		if (state->item[i]->type == ACC_PY_STR && acc_str_is(state->item[i]->s, name))
+			return state->item[i + 1]->type == ACC_PY_INT ? state->item[i + 1]->i : 0;
+	return 0;
+}
+
+struct reading {
+	struct tree *t;
+	const char *prefix;
+};
+
+/* How many ranks there are, as Megatron and DeepSpeed note it. */
+static int
+watched(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct acc_err *e)
+{
+	const struct reading *r = arg;
+	struct acc_str s = l->path;
+	if (l->value_type != NULL && acc_str_is(s, "args")) {
+		said(r->t, 3, argument(l->object, "tensor_model_parallel_size"));
+		said(r->t, 0, argument(l->object, "pipeline_model_parallel_size"));
+	} else if (l->value_type != NULL && strcmp(l->value_type, "int") == 0) {
+		if (acc_str_is(s, "mp_world_size"))
+			said(r->t, 3, l->i);
+		else if (acc_str_starts(s, "optimizer_state_dict.partition_count"))
+			said(r->t, 2, l->i);
+	}
+	return r->prefix[0] == '\0' ? 0 : prefixed((void *)(uintptr_t)r->prefix, f, l, e);
+}
+
 static int
 read_part(struct tree *t, const struct part *p, int64_t rank, struct weights *w, struct acc_err *e)
 {
@@ -314,11 +360,8 @@ read_part(struct tree *t, const struct part *p, int64_t rank, struct weights *w,
 	w->io = io[p->kind];
 	char prefix[sizeof p->prefix];
 	memcpy(prefix, p->prefix, sizeof prefix);
-	struct ptfile f = {.w = w,
-		.dirfd = fd,
-		.file = p->file,
-		.own = prefix[0] != '\0' ? prefixed : NULL,
-		.arg = prefix};
+	struct reading reading = {t, prefix};
+	struct ptfile f = {.w = w, .dirfd = fd, .file = p->file, .own = watched, .arg = &reading};
 	int rc = acc_dump_source(t->c, &s, &bad);
 	if (rc == 0 && p->file == NULL)
 		rc = acc_dcp_read(w, fd, &bad);
@@ -337,6 +380,65 @@ read_part(struct tree *t, const struct part *p, int64_t rank, struct weights *w,
 	return 0;
 }
 
+static bool
+is_there(const struct part *p, size_t n, int axis, int64_t at, int other, int64_t of, bool states)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i].file != NULL && p[i].c[axis] == at && (other < 0 || p[i].c[other] == of) &&
+			(!states || acc_str_ends(acc_str(p[i].file), "_optim_states.pt")))
+			return true;
+	return false;
+}
+
+static void
+say_gone(struct tree *t, struct weights *w, int axis, long long rank, long long of)
+{
+	struct acc_err bad = {0};
+	if (axis == 3)
+		acc_fail(&bad, ACC_EFORMAT, "tensor parallel rank %lld of %lld is not there", rank,
+			of);
+	else if (axis == 0)
+		acc_fail(&bad, ACC_EFORMAT, "pipeline parallel rank %lld of %lld is not there",
+			rank, of);
+	else
+		acc_fail(&bad, ACC_EFORMAT,
+			"the optimizer of data parallel rank %lld of %lld is not there", rank, of);
+	acc_err_in(&bad, t->root);
+	acc_dump_say(&w->said, t->c, &bad);
+}
+
+/* Of one iteration: ranks that the others, or what they hold, say that there are. */
+static void
+look_for_ranks(struct tree *t, const struct part *p, size_t n, struct weights *w)
+{
+	int64_t size[COORDS] = {0};
+	for (int k = 0; k < COORDS; k++) {
+		size[k] = t->said[k];
+		for (size_t i = 0; i < n; i++)
+			if (p[i].file != NULL && p[i].c[k] >= size[k])
+				size[k] = p[i].c[k] + 1;
+	}
+	for (int64_t x = 0; x < size[3]; x++)
+		if (!is_there(p, n, 3, x, -1, 0, false))
+			say_gone(t, w, 3, x, size[3]);
+	for (int64_t y = 0; y < size[0]; y++)
+		if (!is_there(p, n, 0, y, -1, 0, false))
+			say_gone(t, w, 0, y, size[0]);
+		else
+			for (int64_t x = 0; x < size[3]; x++)
+				if (is_there(p, n, 3, x, -1, 0, false) &&
+					!is_there(p, n, 3, x, 0, y, false))
+					say_gone(t, w, 3, x, size[3]);
+	/* Of data parallel ranks, what the optimizer of each has. */
+	bool any = false;
+	for (int64_t d = 0; d < size[2] && !any; d++)
+		any = is_there(p, n, 2, d, -1, 0, true);
+	for (int64_t d = 0; d < size[2] && any; d++)
+		for (int64_t x = 0; x < size[3]; x++)
+			if (!is_there(p, n, 2, d, 3, x, true))
+				say_gone(t, w, 2, d, size[2]);
+}
+
 static int
 read_parts(struct tree *t, struct acc_err *e)
 {
@@ -348,11 +450,18 @@ read_parts(struct tree *t, struct acc_err *e)
 	qsort(p, n, sizeof *p, by_place);
 	const int64_t *c = ranks(t, &nranks);
 	int rc = c == NULL ? acc_nomem(e) : 0;
-	for (size_t i = 0; i < n && rc == 0; i++) {
+	for (size_t i = 0, from = 0; i < n && rc == 0; i++) {
 		const int64_t *at = p[i].file == NULL ? NULL
 						      : bsearch(p[i].c, c, nranks,
 								COORDS * sizeof *c, by_coords);
 		rc = read_part(t, &p[i], at == NULL ? -1 : (at - c) / COORDS, &w, e);
+		if (rc < 0 ||
+			(i + 1 < n && p[i + 1].step == p[i].step && p[i + 1].kind == p[i].kind))
+			continue;
+		if (!t->alone)
+			look_for_ranks(t, &p[from], i + 1 - from, &w);
+		memset(t->said, 0, sizeof t->said);
+		from = i + 1;
 	}
 	acc_dump_weights_end(&w, t->root);
 	return rc;
@@ -369,6 +478,9 @@ read_megatron(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	if (t.dirfd < 0)
 		return t.dirfd;
 	int rc = acc_dump_place_of(dir, &rule, &top, e);
+	char real[PATH_MAX];
+	int64_t own[COORDS];
+	t.alone = realpath(dir, real) != NULL && coords(acc_str(strrchr(real, '/') + 1), own);
 	top.rank = -1;
 	top.proc = top.proc < 0 ? 0 : top.proc;
 	if (rc == 0)

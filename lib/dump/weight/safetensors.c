@@ -46,6 +46,8 @@ struct entry {
 	struct acc_st_tensor t;
 	uint32_t file;
 	bool missing;
+	const int64_t *
+		whole; /* of a part, of which t.at says where it begins: the extents of all; NULL */
 };
 
 struct set {
@@ -55,9 +57,9 @@ struct set {
 	struct acc_file_info *info;
 	bool *unread; /* a file that could not be read */
 	size_t nfiles;
-	struct acc_buf list;  /* of struct entry */
-	struct acc_map where; /* name -> file */
-	struct acc_arena mem;
+	struct acc_buf list;       /* of struct entry */
+	struct acc_map where;      /* name -> file */
+	struct acc_arena mem, one; /* one: of one record */
 };
 
 static int
@@ -105,6 +107,39 @@ by_name(const void *a, const void *b)
 	return d != 0 ? d : (x->file > y->file) - (x->file < y->file);
 }
 
+/* Parts of one tensor, which stand one behind the other in the list: what they are parts of. Whether they
+ * make it up is seen where they are put together; that there are too few elements is said here. */
+static int
+join_parts(struct set *s, struct entry *x, size_t n, struct acc_err *e)
+{
+	const uint32_t nd = x->t.ndim;
+	uint64_t all = 0, sum = 0;
+	int64_t *whole = acc_alloc(&s->mem, (nd + 1) * sizeof *whole);
+	if (whole == NULL)
+		return acc_nomem(e);
+	memset(whole, 0, (nd + 1) * sizeof *whole);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t k = 0;
+		if (x[i].missing || x[i].t.at == NULL || x[i].t.ndim != nd)
+			return 0;
+		for (uint32_t d = 0; d < nd; d++)
+			if (x[i].t.at[d] + x[i].t.shape[d] > whole[d])
+				whole[d] = x[i].t.at[d] + x[i].t.shape[d];
+		sum += acc_count(x[i].t.shape, nd, &k) ? k : 0;
+	}
+	for (size_t i = 0; i < n; i++)
+		x[i].whole = whole;
+	if (acc_count(whole, nd, &all) && sum < all) {
+		struct acc_err bad = {0};
+		acc_fail(&bad, ACC_EFORMAT,
+			"%.100s: parts of it are missing: the files hold %llu of its %llu elements",
+			x->t.name.p, (unsigned long long)sum, (unsigned long long)all);
+		acc_err_in(&bad, s->w.dir);
+		acc_dump_say(&s->w.said, s->w.c, &bad);
+	}
+	return 0;
+}
+
 static int
 put(struct set *s, const struct entry *x, struct acc_err *e)
 {
@@ -116,8 +151,6 @@ put(struct set *s, const struct entry *x, struct acc_err *e)
 	if (x->missing)
 		acc_fail(&bad, ACC_EFORMAT, "the index names it, but its file %s",
 			s->unread[x->file] ? "cannot be read" : "has no such tensor");
-	else if (x->t.dtype == ACC_NODTYPE)
-		acc_fail(&bad, ACC_EUNSUP, "elements of type %s are not decoded", x->t.dtype_raw);
 	for (uint32_t i = 0; i < x->t.ndim; i++)
 		ref.shape[i] = x->t.shape[i];
 	struct weight w = {.name = x->t.name,
@@ -127,6 +160,15 @@ put(struct set *s, const struct entry *x, struct acc_err *e)
 		.dtype_raw = acc_str(x->t.dtype_raw),
 		.err = bad.code != 0 ? &bad : NULL,
 		.several = true};
+	if (x->whole != NULL && memcmp(x->whole, x->t.shape, x->t.ndim * sizeof *x->whole) != 0) {
+		acc_arena_reset(&s->one);
+		w.name = acc_dump_weight_part(&s->one, x->t.name, x->t.at, x->t.shape, x->t.ndim);
+		w.whole = x->whole;
+		w.at = x->t.at;
+		w.nwhole = x->t.ndim;
+		if (w.name.p == NULL)
+			return acc_nomem(e);
+	}
 	return acc_dump_weight(&s->w, &w, e);
 }
 
@@ -138,6 +180,11 @@ put_all(struct set *s, struct acc_err *e)
 	int rc = 0;
 	if (n > 0)
 		qsort(x, n, sizeof *x, by_name);
+	for (size_t i = 0, k; i < n && rc == 0; i = k) {
+		for (k = i + 1; k < n && acc_str_eq(x[k].t.name, x[i].t.name);)
+			k++;
+		rc = join_parts(s, &x[i], k - i, e);
+	}
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = put(s, &x[i], e);
 	return rc;
@@ -203,12 +250,19 @@ read_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file
 	struct set s = {.w = {.c = c, .dir = dir, .io = "param"}, .dirfd = dirfd};
 	struct weight_map map;
 	struct acc_err why = {0};
+	char single[256];
 	int rc = 0;
 	const char *index = file != NULL && acc_str_ends(acc_str(file), INDEX) ? file : NULL;
 	if (!acc_dump_wants(c, at->step, at->rank))
 		return 0;
 	if (file == NULL)
 		index = acc_dump_weight_index(dirfd, "model" INDEX, INDEX, &s.mem, &why);
+	if (file == NULL && index != NULL && why.code == 0) {
+		rc = acc_dump_weight_single(c, dirfd, dir, index, single, &why);
+		file = rc > 0 ? single : NULL;
+		index = rc > 0 ? NULL : index;
+		rc = rc > 0 ? 0 : rc;
+	}
 	if (why.code != 0) {
 		rc = why.code;
 	} else if (index != NULL) {
@@ -221,6 +275,8 @@ read_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file
 		s.nfiles = 1;
 	} else {
 		rc = list_files(&s, &why);
+		if (rc == 0)
+			acc_dump_weight_numbers(&s.w, s.files, s.nfiles);
 	}
 	if (rc == 0)
 		rc = read_set(&s, index != NULL ? &map : NULL, at, e);
@@ -230,6 +286,7 @@ read_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file
 	acc_buf_release(&s.list);
 	acc_map_release(&s.where);
 	acc_arena_release(&s.mem);
+	acc_arena_release(&s.one);
 	return rc;
 }
 

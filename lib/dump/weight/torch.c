@@ -55,6 +55,9 @@ probe(const struct acc_probe *p)
 	if (p->nhead >= 4 && memcmp(p->head, "PK\3\4", 4) == 0 &&
 		memmem(p->head, p->nhead, "/data.pkl", 9) != NULL)
 		return named ? 95 : 80;
+	/* A pickle of numpy arrays, as paddle.save writes it. */
+	if (p->nhead > 2 && p->head[0] == 0x80 && p->head[1] >= 2 && p->head[1] <= 5)
+		return 60;
 	return named ? 30 : 0;
 }
 
@@ -69,7 +72,9 @@ struct set {
 	struct weight_map *map; /* or NULL: without an index */
 	struct acc_map keys;    /* of dicts -> the file of the folder that has them */
 	uint64_t at;            /* which is being looked at */
-	struct acc_map seen;    /* with one: the names that its files hold */
+	char single[256];       /* or only this file */
+	const char *only;
+	struct acc_map seen; /* with one: the names that its files hold */
 	struct acc_arena mem;
 };
 
@@ -241,6 +246,62 @@ is_beside(const char *name, const char *const *names, int64_t n)
 	return false;
 }
 
+/* The rank in a file's name, how many there are, where it says so, and all else of it. */
+static int64_t
+split_rank(const char *name, int64_t *of, char rest[256])
+{
+	const struct acc_str stem = acc_dump_stem(name);
+	const char *world = memmem(stem.p, stem.n, "world_size_", 11);
+	uint32_t n = stem.n;
+	const int64_t rank = strlen(name) < 256 ? rank_of(stem) : -1;
+	while (n > 0 && stem.p[n - 1] >= '0' && stem.p[n - 1] <= '9')
+		n--;
+	*of = 0;
+	if (rank < 0)
+		return -1;
+	snprintf(rest, 256, "%.*s#%s", (int)n, stem.p, stem.p + stem.n);
+	if (world != NULL) {
+		uint32_t k = 11;
+		while (world + k < stem.p + stem.n && world[k] >= '0' && world[k] <= '9')
+			k++;
+		acc_str_int((struct acc_str){world + 11, k - 11}, of);
+	}
+	return rank;
+}
+
+/* Ranks of which the names of others say that they have a file, too. */
+static void
+look_for_ranks(struct set *s, const char *const *names, int64_t n)
+{
+	enum { MOST = 1 << 16 };
+	char rest[256], other[256];
+	int64_t of, all;
+	for (int64_t i = 0; i < n; i++) {
+		int64_t rank = split_rank(names[i], &of, rest), most = of - 1;
+		bool first = rank >= 0;
+		for (int64_t k = 0; k < n && first; k++) {
+			const int64_t r = split_rank(names[k], &all, other);
+			if (r < 0 || strcmp(rest, other) != 0)
+				continue;
+			first = k >= i;
+			most = r > most ? r : most;
+		}
+		for (int64_t want = 0; first && want <= most && most < MOST; want++) {
+			bool found = false;
+			for (int64_t k = 0; k < n && !found; k++)
+				found = split_rank(names[k], &all, other) == want &&
+					strcmp(rest, other) == 0;
+			if (found)
+				continue;
+			struct acc_err bad = {0};
+			acc_fail(&bad, ACC_EFORMAT, "rank %lld of %lld is not there, beside %.120s",
+				(long long)want, (long long)most + 1, names[i]);
+			acc_err_in(&bad, s->w.dir);
+			acc_dump_say(&s->w.said, s->w.c, &bad);
+		}
+	}
+}
+
 /* What a folder holds: pytorch_model*.bin is a model, with or without an index; else all .pt and
  * .pth. */
 static int
@@ -259,20 +320,33 @@ list_files(struct set *s, struct acc_err *e)
 			  : is_pt(acc_str(names[i])) && !is_beside(names[i], names, n))
 			files[s->nfiles++] = names[i];
 	s->files = files;
+	look_for_ranks(s, names, n);
 	s->by_name = !model;
 	return n < 0 ? (int)n : 0;
 }
 
 static int
-open_set(struct set *s, const char *index, struct weight_map *map, struct acc_err *e)
+open_set(struct set *s, const char *named, struct weight_map *map, struct acc_err *e)
 {
 	struct acc_err why = {0};
+	const char *index = named;
 	if (index == NULL)
 		index = acc_dump_weight_index(s->dirfd, "pytorch_model" INDEX, INDEX, &s->mem,
 			&why);
 	int rc = why.code;
+	if (rc == 0 && index != NULL && named == NULL) {
+		rc = acc_dump_weight_single(s->w.c, s->dirfd, s->w.dir, index, s->single, &why);
+		if (rc > 0) {
+			s->only = s->single;
+			s->files = &s->only;
+			s->nfiles = 1;
+			return 0;
+		}
+	}
 	if (rc == 0 && index == NULL)
 		rc = list_files(s, &why);
+	if (rc == 0 && index == NULL)
+		acc_dump_weight_numbers(&s->w, s->files, s->nfiles);
 	if (rc == 0 && index != NULL) {
 		rc = acc_dump_weight_map(s->dirfd, index, map, &s->mem, &why);
 		acc_err_in(&why, index);

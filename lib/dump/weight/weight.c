@@ -63,6 +63,25 @@ fill(struct weights *w, struct acc_rec *r, const struct weight *x)
 	return rc | acc_dump_say_err(&w->said, w->c, r, &bad, where == NULL ? w->dir : where);
 }
 
+struct acc_str
+acc_dump_weight_part(struct acc_arena *m, struct acc_str name, const int64_t *at,
+	const int64_t *size, uint32_t n)
+{
+	struct acc_buf b = {0};
+	int rc = acc_buf_add(&b, name.p, name.n);
+	for (uint32_t i = 0; i < n; i++) {
+		char text[64];
+		int len = snprintf(text, sizeof text, "%s%lld:%lld%s", i == 0 ? "[" : ",",
+			(long long)at[i], (long long)at[i] + (long long)size[i],
+			i + 1 == n ? "]" : "");
+		rc |= acc_buf_add(&b, text, (size_t)len);
+	}
+	char *copy = rc < 0 ? NULL : acc_arena_copy(m, b.p, b.n);
+	struct acc_str out = {copy, (uint32_t)b.n};
+	acc_buf_release(&b);
+	return out;
+}
+
 int
 acc_dump_weight(struct weights *w, const struct weight *x, struct acc_err *e)
 {

@@ -15,6 +15,7 @@ struct weights {
 	const char *dir; /* the source's root, for messages */
 	const char *io;  /* param, grad, out */
 	struct dump_said said;
+	bool unsummed;        /* that a file has no checksums was said */
 	struct acc_arena mem; /* of one record */
 };
 
@@ -36,6 +37,9 @@ struct weight {
 
 /* Key, op, io and pos of a record that is its own op call, which point to name. */
 int acc_dump_weight_place(const struct weights *w, struct acc_rec *r, struct acc_str name);
+/* The name of a part of a tensor, weight[0:2,0:4], in m; .p NULL: no memory. */
+struct acc_str acc_dump_weight_part(struct acc_arena *m, struct acc_str name, const int64_t *at,
+	const int64_t *size, uint32_t n);
 /* Hand on a tensor record. What is wrong with it is said, and is no failure. 0 or < 0. */
 int acc_dump_weight(struct weights *w, const struct weight *x, struct acc_err *e);
 /* The last words: how many troubles were not said. Releases *w. */

@@ -145,6 +145,84 @@ acc_dump_weight_map(int dirfd, const char *index, struct weight_map *out, struct
 	return rc;
 }
 
+int
+acc_dump_weight_single(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *index,
+	char single[256], struct acc_err *e)
+{
+	struct acc_str s = acc_str(index);
+	if (!acc_str_ends(s, ".index.json") || s.n > 250)
+		return 0;
+	snprintf(single, 256, "%.*s", (int)s.n - 11, index);
+	int rc = acc_dir_has(dirfd, single, e);
+	if (rc > 0)
+		acc_dump_note(c, dir,
+			"%s is read, as loaders do, and not the files of %s beside it (name that one to read"
+			" these)",
+			single, index);
+	return rc;
+}
+
+/* "model-00002-of-00003.safetensors": 2, of 3; the name without both numbers is in `set`. */
+static bool
+numbered(const char *file, int64_t *i, int64_t *of, char set[256])
+{
+	const char *at = strstr(file, "-of-"), *from = at, *end = at == NULL ? NULL : at + 4;
+	if (at == NULL || strlen(file) > 250)
+		return false;
+	while (from > file && from[-1] >= '0' && from[-1] <= '9')
+		from--;
+	while (*end >= '0' && *end <= '9')
+		end++;
+	snprintf(set, 256, "%.*s#%s", (int)(from - file), file, end);
+	return acc_str_int((struct acc_str){from, (uint32_t)(at - from)}, i) &&
+	       acc_str_int((struct acc_str){at + 4, (uint32_t)(end - at - 4)}, of) && *i >= 0 &&
+	       *of > 0 && *of < MAXFILES;
+}
+
+/* Of one set of files: those from `first` on that are of it. */
+static void
+whole_set(struct weights *w, const char *const *files, size_t n, size_t first)
+{
+	char set[256], other[256];
+	int64_t i, k, of, all, have = 0, least = INT64_MAX, most = 0;
+	numbered(files[first], &i, &of, set);
+	for (size_t f = 0; f < n; f++)
+		if (numbered(files[f], &k, &all, other) && strcmp(set, other) == 0 && all == of) {
+			if (f < first)
+				return; /* said there */
+			have++;
+			least = k < least ? k : least;
+			most = k > most ? k : most;
+		}
+	if (have >= of)
+		return;
+	/* Some number from 0 on. */
+	const int64_t from = least == 0 ? 0 : 1;
+	for (int64_t at = from; at < from + of; at++) {
+		bool found = false;
+		for (size_t f = first; f < n && !found; f++)
+			found = numbered(files[f], &k, &all, other) && strcmp(set, other) == 0 &&
+				all == of && k == at;
+		if (found)
+			continue;
+		struct acc_err bad = {0};
+		acc_fail(&bad, ACC_EFORMAT, "file %lld of %lld is not there, beside %.120s",
+			(long long)at, (long long)of, files[first]);
+		acc_err_in(&bad, w->dir);
+		acc_dump_say(&w->said, w->c, &bad);
+	}
+}
+
+void
+acc_dump_weight_numbers(struct weights *w, const char *const *files, size_t n)
+{
+	char set[256];
+	int64_t i, of;
+	for (size_t f = 0; f < n; f++)
+		if (numbered(files[f], &i, &of, set))
+			whole_set(w, files, n, f);
+}
+
 const char *
 acc_dump_weight_index(int dirfd, const char *usual, const char *suffix, struct acc_arena *m,
 	struct acc_err *e)

@@ -5,7 +5,7 @@
 #ifndef DUMP_WEIGHT_MAP_H
 #define DUMP_WEIGHT_MAP_H
 
-#include "acc/base.h"
+#include "dump/weight/weight.h"
 
 struct weight_map {
 	struct mapped_weight {
@@ -24,5 +24,14 @@ int acc_dump_weight_map(int dirfd, const char *index, struct weight_map *out, st
  * NULL where there is none; where several might be meant, NULL and *e. In m. */
 const char *acc_dump_weight_index(int dirfd, const char *usual, const char *suffix,
 	struct acc_arena *m, struct acc_err *e);
+
+/* A single file beside an index, model.safetensors beside model.safetensors.index.json: loaders take it and do
+ * not look at the index, which an earlier checkpoint may have left. 1: its name is in `single`, and it is
+ * said; 0: there is none. */
+int acc_dump_weight_single(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *index,
+	char single[256], struct acc_err *e);
+/* Files that say by their names that they are of so many, model-00002-of-00003.safetensors, and that there are
+ * shards before them, shard-00002-...: which are not there is a trouble. */
+void acc_dump_weight_numbers(struct weights *w, const char *const *files, size_t n);
 
 #endif
