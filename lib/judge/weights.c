@@ -8,43 +8,23 @@
 
 #include "judge/limits.h"
 
-/* Some of the tensors: how many, and the first. */
-struct some {
-	uint64_t n;
-	uint32_t first;
-};
-
-enum { NRANKED = 8 };
-
-struct count {
-	struct acc_case *c;
-	struct some same, cast, near, other, apart, unknown; /* each pair is one of these */
-	struct some only[2], renamed, guessed, laid, dtype;
-	struct acc_odd odd;
-	struct acc_copies copies;
-	uint64_t turned, straight; /* square ones of other order; not square ones of the same */
-	uint64_t convention;       /* not square ones of other order */
-	uint32_t worst[NRANKED];   /* items, the worst first */
-	uint32_t nworst;
-};
-
-static void
-add(struct some *s, uint32_t i)
+void
+acc_some_add(struct acc_some *s, uint32_t i)
 {
 	if (s->n++ == 0)
 		s->first = i;
 }
 
 static void
-rank(struct count *t, uint32_t i)
+rank(struct acc_weights *t, uint32_t i)
 {
 	const struct acc_item *item = t->c->item;
 	uint32_t at = t->nworst;
 	while (at > 0 && !(item[t->worst[at - 1]].rms >= item[i].rms))
 		at--;
-	if (at == NRANKED)
+	if (at == ACC_NRANKED)
 		return;
-	uint32_t n = t->nworst < NRANKED ? t->nworst++ : NRANKED - 1;
+	uint32_t n = t->nworst < ACC_NRANKED ? t->nworst++ : ACC_NRANKED - 1;
 	for (; n > at; n--)
 		t->worst[n] = t->worst[n - 1];
 	t->worst[at] = i;
@@ -53,16 +33,16 @@ rank(struct count *t, uint32_t i)
 /* A pair that holds something else. One that was guessed says no more than that neither of the two has
  * its content on the other side. */
 static void
-differs(struct count *t, uint32_t i, bool guessed)
+differs(struct acc_weights *t, uint32_t i, bool guessed)
 {
-	add(guessed ? &t->apart : &t->other, i);
+	acc_some_add(guessed ? &t->apart : &t->other, i);
 	if (!guessed)
 		rank(t, i);
 }
 
 /* Which order the axes of a matrix have, where it can tell. */
 static void
-order(struct count *t, const struct acc_rec *r, bool permuted)
+order(struct acc_weights *t, const struct acc_rec *r, bool permuted)
 {
 	const struct acc_val *shape = acc_get(r, "b.", "shape"), *own = acc_get(r, "a.", "shape");
 	/* Experts in one tensor have an order of their own. */
@@ -76,7 +56,7 @@ order(struct count *t, const struct acc_rec *r, bool permuted)
 }
 
 static void
-values(struct count *t, const struct acc_rec *r, uint32_t i, bool guessed)
+values(struct acc_weights *t, const struct acc_rec *r, uint32_t i, bool guessed)
 {
 	const struct acc_item *it = &t->c->item[i];
 	double same = NAN, outside = NAN;
@@ -88,20 +68,20 @@ values(struct count *t, const struct acc_rec *r, uint32_t i, bool guessed)
 		if (acc_get(r, "", "m.skip") != NULL && it->note_shape && !it->broken) {
 			differs(t, i, guessed);
 		} else {
-			add(&t->unknown, i);
+			acc_some_add(&t->unknown, i);
 		}
 	} else if (same == 1 || (isnan(same) && (known ? equal : it->rms == 0))) {
-		add(it->note_dtype ? &t->cast : &t->same, i);
+		acc_some_add(it->note_dtype ? &t->cast : &t->same, i);
 	} else if (outside == 0 ||
 		   (isnan(outside) && it->rms <= LIMIT_VALUES_U * acc_unit(it->dtype[ACC_B]))) {
-		add(&t->near, i);
+		acc_some_add(&t->near, i);
 	} else {
 		differs(t, i, guessed);
 	}
 }
 
 static int
-look(struct count *t, uint32_t i, struct acc_err *e)
+look(struct acc_weights *t, uint32_t i, struct acc_err *e)
 {
 	static const char *const guess[] = {"content", "pattern", "part", "order", "place"};
 	const struct acc_item *it = &t->c->item[i];
@@ -110,7 +90,7 @@ look(struct count *t, uint32_t i, struct acc_err *e)
 	if (copies < 0)
 		return copies;
 	if (it->sides != 3) {
-		add(&t->only[it->sides & 1 ? ACC_A : ACC_B], i);
+		acc_some_add(&t->only[it->sides & 1 ? ACC_A : ACC_B], i);
 		return 0;
 	}
 	int rc = acc_case_record(t->c, it, &r, e);
@@ -121,21 +101,27 @@ look(struct count *t, uint32_t i, struct acc_err *e)
 	for (size_t k = 0; k < sizeof guess / sizeof *guess; k++)
 		guessed |= acc_str_is(how, guess[k]);
 	if (guessed)
-		add(&t->guessed, i);
+		acc_some_add(&t->guessed, i);
 	else if (acc_str_is(how, "rule") || acc_str_is(how, "path"))
-		add(&t->renamed, i);
+		acc_some_add(&t->renamed, i);
 	if (layout.n > 0)
-		add(&t->laid, i);
+		acc_some_add(&t->laid, i);
 	if (it->note_dtype)
-		add(&t->dtype, i);
-	order(t, r, memmem(layout.p, layout.n, "permute", 7) != NULL);
+		acc_some_add(&t->dtype, i);
+	order(t, r,
+		memmem(layout.p, layout.n, ".permute(1,0)", 13) != NULL &&
+			memmem(layout.p, layout.n, ".view(", 6) == NULL);
 	rc = it->rms == 0 ? 0 : acc_accepted(t->c, it, e);
+	if (rc > 0)
+		rc = acc_odd_other(&t->odd, r, e) < 0 ? ACC_ENOMEM : 1;
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
 	const uint64_t before = t->other.n + t->apart.n;
 	values(t, r, i, guessed && !alone);
 	if (t->other.n + t->apart.n == before)
 		rc = acc_odd_add(&t->odd, t->c, i, r, e);
+	else
+		rc = acc_odd_other(&t->odd, r, e);
 	struct acc_verdict v = {.level = "error",
 		.rule = "values",
 		.limit = NAN,
@@ -152,16 +138,16 @@ look(struct count *t, uint32_t i, struct acc_err *e)
 
 /* "a, b, ..." after what stands there. */
 static void
-put(struct count *t, const char **text, uint64_t n, const char *what)
+put(struct acc_weights *t, const char **text, uint64_t n, const char *what)
 {
 	if (n > 0 && *text != NULL)
 		*text = acc_say(&t->c->mem, "%s%s%llu %s", *text, (*text)[0] == '\0' ? "" : ", ",
 			(unsigned long long)n, what);
 }
 
-static int
-name_of(struct count *t, uint32_t i, const char **a, const char **b, const char **layout,
-	struct acc_err *e)
+int
+acc_weights_name(struct acc_weights *t, uint32_t i, const char **a, const char **b,
+	const char **layout, struct acc_err *e)
 {
 	struct acc_rec *r;
 	int rc = acc_case_record(t->c, &t->c->item[i], &r, e);
@@ -179,13 +165,13 @@ name_of(struct count *t, uint32_t i, const char **a, const char **b, const char 
 
 /* A finding about some of the tensors. */
 static int
-say(struct count *t, const struct some *s, const char *rule, const char *text, bool both,
+say(struct acc_weights *t, const struct acc_some *s, const char *rule, const char *text, bool both,
 	struct acc_err *e)
 {
 	const char *a, *b, *layout;
 	if (s->n == 0)
 		return 0;
-	int rc = name_of(t, s->first, &a, &b, &layout, e);
+	int rc = acc_weights_name(t, s->first, &a, &b, &layout, e);
 	struct acc_finding *f = rc < 0 ? NULL : acc_case_find(t->c, "unmatched", e);
 	if (f == NULL)
 		return rc < 0 ? rc : ACC_ENOMEM;
@@ -200,235 +186,9 @@ say(struct count *t, const struct some *s, const char *rule, const char *text, b
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
-/* What one side may lack: buffers, which the program makes anew. */
-static bool
-is_buffer(const char *name)
-{
-	static const char *const globs[] = {"*running_mean", "*running_var", "*num_batches_tracked",
-		"*inv_freq", "*position_ids", "*_extra_state*", "*masked_bias", "*attn.bias",
-		"*attention.bias", "*mask", "*relative_position_index", "*_cached", "*rng_state*"};
-	for (size_t i = 0; i < sizeof globs / sizeof *globs; i++)
-		if (acc_glob(globs[i], acc_str(name)))
-			return true;
-	return false;
-}
-
-/* A name up to the number of its layer, "model.layers.3."; without one, nothing. */
-static struct acc_str
-layer(const char *name)
-{
-	const char *end = name;
-	for (const char *p = name; (p = strchr(p, '.')) != NULL; p++) {
-		size_t digits = strspn(p + 1, "0123456789");
-		if (digits > 0 && p[1 + digits] == '.')
-			end = p + digits + 2;
-	}
-	return (struct acc_str){name, (uint32_t)(end - name)};
-}
-
-/* What both sides have: layers, and shapes of two dimensions or more. */
-struct common {
-	struct acc_ids layer, shape, place; /* place: step and rank */
-	bool whole; /* one side lacks whole layers, as a stage of a pipeline does */
-};
-
-/* Step and rank of a side's tensor, in one number. */
-static int
-place_of(struct count *t, uint32_t i, int side, uint64_t *place, struct acc_err *e)
-{
-	struct acc_rec *r;
-	const char *prefix = side == ACC_A ? "a." : "b.";
-	int rc = acc_case_record(t->c, &t->c->item[i], &r, e);
-	const int64_t v[3] = {side, rc < 0 ? 0 : acc_get_int(r, prefix, "step", INT64_MIN),
-		rc < 0 ? 0 : acc_get_int(r, prefix, "rank", INT64_MIN)};
-	*place = acc_hash(v, sizeof v);
-	return rc;
-}
-
-/* The name of a tensor, and a hash of its shape; 0: of fewer than two dimensions. */
-static int
-shape_of(struct count *t, uint32_t i, const char **name, uint64_t *shape, struct acc_err *e)
-{
-	struct acc_rec *r;
-	int rc = acc_case_record(t->c, &t->c->item[i], &r, e);
-	if (rc < 0)
-		return rc;
-	const struct acc_val *v = acc_get(r, t->c->item[i].sides & 1 ? "a." : "b.", "shape");
-	bool matrix = v != NULL && v->type == ACC_V_INTS && v->n > 1;
-	*shape = matrix ? acc_hash(v->ints, v->n * sizeof *v->ints) : 0;
-	return name_of(t, i, name, NULL, NULL, e);
-}
-
-/* Of what one side has alone: is it a weight that the other should have? It has its layer; or
- * others without a layer, and no tensor of this shape, which might be tied to it. */
-static int
-is_lost(struct count *t, const struct common *both, uint32_t i, struct acc_err *e)
-{
-	const struct acc_item *it = &t->c->item[i];
-	const char *name;
-	uint64_t shape, place;
-	int rc = shape_of(t, i, &name, &shape, e);
-	if (rc < 0)
-		return rc;
-	struct acc_str l = layer(name);
-	if (is_buffer(name) || acc_may_lack(t->c, name) || it->ndim == 0 || it->ndim == 255)
-		return 0;
-	/* A step or rank that one side does not have at all is no lack of single tensors. */
-	rc = place_of(t, i, it->sides & 1 ? ACC_A : ACC_B, &place, e);
-	if (rc < 0 || acc_ids_get(&both->place, place) == ACC_NOID)
-		return rc;
-	if (l.n > 0)
-		return acc_ids_get(&both->layer, acc_hash(l.p, l.n)) != ACC_NOID;
-	return !both->whole && (shape == 0 || acc_ids_get(&both->shape, shape) == ACC_NOID);
-}
-
-static int
-look_common(struct count *t, uint32_t i, struct common *both, struct acc_err *e)
-{
-	const char *name;
-	uint64_t shape, place;
-	int rc = shape_of(t, i, &name, &shape, e);
-	if (rc < 0)
-		return rc;
-	struct acc_str l = layer(name);
-	uint64_t id = acc_hash(l.p, l.n);
-	if (t->c->item[i].sides != 3) {
-		both->whole |= l.n > 0 && acc_ids_get(&both->layer, id) == ACC_NOID;
-		return 0;
-	}
-	if (l.n > 0)
-		rc = acc_ids_put(&both->layer, id, i, false, e);
-	if (rc == 0 && shape != 0)
-		rc = acc_ids_put(&both->shape, shape, i, false, e);
-	for (int side = ACC_A; side <= ACC_B && rc == 0; side++)
-		if ((rc = place_of(t, i, side, &place, e)) >= 0)
-			rc = acc_ids_put(&both->place, place, i, false, e);
-	return rc;
-}
-
-static int
-commons(struct count *t, struct common *both, struct acc_err *e)
-{
-	int rc = 0;
-	for (int pass = 0; pass < 2; pass++)
-		for (uint32_t i = 0; i < t->c->nitem && rc == 0; i = acc_step(t->c, i))
-			if (t->c->item[i].kind == ACC_ITEM_TENSOR &&
-				(t->c->item[i].sides == 3) == (pass == 0))
-				rc = look_common(t, i, both, e);
-	return rc;
-}
-
-/* The elements of what one side has alone. */
-static int
-elements(struct count *t, uint32_t i, uint64_t *n, struct acc_err *e)
-{
-	struct acc_rec *r;
-	int rc = acc_case_record(t->c, &t->c->item[i], &r, e);
-	const struct acc_val *v = rc < 0 ? NULL
-					 : acc_get(r, t->c->item[i].sides & 1 ? "a." : "b.",
-						   "shape");
-	*n = 0;
-	if (v != NULL && v->type == ACC_V_INTS && !acc_count(v->ints, v->n, n))
-		*n = 0;
-	return rc < 0 ? rc : 0;
-}
-
-/* Each side has a weight that the other lacks, and they may be the same one. */
-static int
-strangers(struct count *t, struct acc_err *e)
-{
-	const char *name[2] = {NULL, NULL};
-	uint64_t n[2] = {0, 0}, count[2] = {0, 0};
-	uint8_t ndim[2] = {0, 0};
-	for (uint32_t i = 0; i < t->c->nitem; i = acc_step(t->c, i)) {
-		const struct acc_item *it = &t->c->item[i];
-		const int side = it->sides == 1 ? ACC_A : ACC_B;
-		const char *own;
-		if (it->kind != ACC_ITEM_TENSOR || it->sides == 3 || it->sides == 0 ||
-			it->ndim == 0 || it->ndim == 255)
-			continue;
-		int rc = name_of(t, i, &own, NULL, NULL, e);
-		if (rc < 0)
-			return rc;
-		if (is_buffer(own) || acc_may_lack(t->c, own))
-			continue;
-		if (n[side]++ == 0 || (it->ndim > 1 && ndim[side] < 2)) {
-			name[side] = own;
-			ndim[side] = it->ndim;
-			rc = elements(t, i, &count[side], e);
-			if (rc < 0)
-				return rc;
-		}
-	}
-	if (n[0] == 0 || n[1] == 0 || t->guessed.n == 0 ||
-		(count[0] != count[1] && (ndim[0] < 2 || ndim[1] < 2)))
-		return 0;
-	struct acc_finding *f = acc_case_find(t->c, "missing", e);
-	if (f == NULL)
-		return ACC_ENOMEM;
-	f->name = name[0];
-	f->rule = "content";
-	f->value = (double)(n[0] + n[1]);
-	f->bad = true;
-	f->text = acc_say(&t->c->mem,
-		"%llu weight%s of the device and %llu of the bench have nothing of that content on the"
-		" other side, first %s and %s (accalign --rename or --map says what they are)",
-		(unsigned long long)n[0], n[0] == 1 ? "" : "s", (unsigned long long)n[1], name[0],
-		name[1]);
-	return f->text == NULL ? acc_nomem(e) : 0;
-}
-
-/* Weights that one of two files of the same kind and names lacks. */
-static int
-lost(struct count *t, struct acc_err *e)
-{
-	static const char *const whose[] = {"device", "bench"};
-	int side = t->only[ACC_A].n > 0 ? ACC_A : ACC_B;
-	uint64_t pairs = t->same.n + t->cast.n + t->near.n + t->other.n + t->apart.n + t->unknown.n;
-	struct acc_recorded how;
-	struct common both = {.whole = false};
-	struct some gone = {0};
-	if (t->only[side].n == 0 || t->only[!side].n > 0 || pairs == 0 || t->guessed.n > 0 ||
-		t->renamed.n > 0 || t->laid.n > 0)
-		return 0;
-	uint32_t first = 0;
-	while (t->c->item[first].kind != ACC_ITEM_TENSOR || t->c->item[first].sides != 3)
-		first++;
-	int rc = acc_recorded(t->c, &t->c->call[t->c->item[first].call], &how, e);
-	if (rc < 0 || !how.alike)
-		return rc;
-	rc = commons(t, &both, e);
-	for (uint32_t i = 0; i < t->c->nitem && rc >= 0; i = acc_step(t->c, i)) {
-		const struct acc_item *it = &t->c->item[i];
-		if (it->kind != ACC_ITEM_TENSOR || it->sides == 3 || it->sides == 0)
-			continue;
-		rc = is_lost(t, &both, i, e);
-		if (rc > 0)
-			add(&gone, i);
-	}
-	acc_ids_release(&both.layer);
-	acc_ids_release(&both.shape);
-	acc_ids_release(&both.place);
-	if (rc < 0 || gone.n == 0)
-		return rc < 0 ? rc : 0;
-	struct acc_finding *f = acc_case_find(t->c, "missing", e);
-	if (f == NULL || name_of(t, gone.first, &f->name, NULL, NULL, e) < 0)
-		return acc_nomem(e);
-	f->rule = "weights";
-	f->value = (double)gone.n;
-	f->bad = true;
-	f->text = acc_say(&t->c->mem,
-		"the %s lacks %llu %s%s that the %s has, first %s"
-		" (--allow-missing accepts it)",
-		whose[!side], (unsigned long long)gone.n,
-		t->c->item[gone.first].io == ACC_IO_PARAM ? "weight" : "tensor",
-		gone.n == 1 ? "" : "s", whose[side], f->name);
-	return f->text == NULL ? acc_nomem(e) : 0;
-}
-
 /* What of it is beyond which limit, in mem. NULL: failure. */
 static const char *
-how_far(struct count *t, const struct acc_item *it, struct acc_err *e)
+how_far(struct acc_weights *t, const struct acc_item *it, struct acc_err *e)
 {
 	double out = NAN, rtol = NAN, atol = NAN, nonfinite = NAN;
 	struct acc_rec *r;
@@ -454,16 +214,16 @@ how_far(struct count *t, const struct acc_item *it, struct acc_err *e)
 }
 
 static int
-differ(struct count *t, struct acc_finding *f, const char **text, struct acc_err *e)
+differ(struct acc_weights *t, struct acc_finding *f, const char **text, struct acc_err *e)
 {
-	const char **ranked = acc_alloc(&t->c->mem, NRANKED * sizeof *ranked);
+	const char **ranked = acc_alloc(&t->c->mem, ACC_NRANKED * sizeof *ranked);
 	const struct acc_item *first = &t->c->item[t->other.first];
 	const struct acc_call *k = &t->c->call[first->call];
-	int ok = name_of(t, t->other.first, &f->name, NULL, NULL, e);
+	int ok = acc_weights_name(t, t->other.first, &f->name, NULL, NULL, e);
 	if (ok < 0)
 		return ok;
 	for (uint32_t i = 0; i < t->nworst && ranked != NULL; i++) {
-		int rc = name_of(t, t->worst[i], &ranked[i], NULL, NULL, e);
+		int rc = acc_weights_name(t, t->worst[i], &ranked[i], NULL, NULL, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -486,6 +246,8 @@ differ(struct count *t, struct acc_finding *f, const char **text, struct acc_err
 		return e->code != 0 ? e->code : acc_nomem(e);
 	if (*text != NULL)
 		*text = acc_say(&t->c->mem, "%s%s", *text, far);
+	if (*text != NULL && (ok = acc_weights_cause(t, t->other.first, text, e)) < 0)
+		return ok;
 	if (*text != NULL && (ok = acc_weights_rank(t->c, t->other.first, &f->rank, text, e)) < 0)
 		return ok;
 	if (*text != NULL && t->nworst > 1)
@@ -496,13 +258,13 @@ differ(struct count *t, struct acc_finding *f, const char **text, struct acc_err
 /* What was paired by a guess, and is not the same: no difference of two tensors of which nothing says
  * that they belong together, but each lacks its like. */
 static int
-apart(struct count *t, struct acc_err *e)
+apart(struct acc_weights *t, struct acc_err *e)
 {
 	const char *a, *b;
 	if (t->apart.n == 0)
 		return 0;
 	struct acc_finding *f = acc_case_find(t->c, "missing", e);
-	int rc = f == NULL ? ACC_ENOMEM : name_of(t, t->apart.first, &a, &b, NULL, e);
+	int rc = f == NULL ? ACC_ENOMEM : acc_weights_name(t, t->apart.first, &a, &b, NULL, e);
 	if (rc < 0)
 		return rc;
 	f->name = a;
@@ -519,7 +281,7 @@ apart(struct count *t, struct acc_err *e)
 
 /* One line for all of it. */
 static int
-summary(struct count *t, struct acc_err *e)
+summary(struct acc_weights *t, struct acc_err *e)
 {
 	const char *text = "";
 	uint64_t pairs = t->same.n + t->cast.n + t->near.n + t->other.n + t->apart.n + t->unknown.n;
@@ -564,7 +326,7 @@ summary(struct count *t, struct acc_err *e)
 static int
 judge(struct acc_case *c, struct acc_err *e)
 {
-	struct count t = {.c = c};
+	struct acc_weights t = {.c = c};
 	int rc = 0;
 	for (uint32_t i = 0; i < c->nitem && rc >= 0; i = acc_step(c, i))
 		if (c->item[i].kind == ACC_ITEM_TENSOR)
@@ -580,9 +342,9 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc >= 0)
 		rc = apart(&t, e);
 	if (rc >= 0)
-		rc = strangers(&t, e);
+		rc = acc_weights_strangers(&t, e);
 	if (rc >= 0)
-		rc = lost(&t, e);
+		rc = acc_weights_lost(&t, e);
 	if (rc >= 0)
 		rc = say(&t, &t.only[ACC_A], "device", "only in the device", false, e);
 	if (rc >= 0)

@@ -10,11 +10,15 @@ struct acc_odd {
 	uint32_t n;
 	size_t cap;
 	bool found;
+	struct acc_ids
+		other; /* names of those whose values do not agree: what they are parts of is no less */
 };
 
 /* A pair with the same values. 0 or < 0. */
 int acc_odd_add(struct acc_odd *o, const struct acc_case *c, uint32_t item, const struct acc_rec *r,
 	struct acc_err *e);
+/* A pair whose values do not agree. 0 or < 0. */
+int acc_odd_other(struct acc_odd *o, const struct acc_rec *r, struct acc_err *e);
 /* After all: which of them are wrong; marks them. */
 int acc_odd_find(struct acc_odd *o, struct acc_case *c, struct acc_err *e);
 /* The findings. */
@@ -36,5 +40,37 @@ int acc_weights_mesh(struct acc_case *c, const char **text, struct acc_err *e);
 /* Whose part of this pair is off, behind *text; and *rank of the device, if it is known. */
 int acc_weights_rank(struct acc_case *c, uint32_t item, int64_t *rank, const char **text,
 	struct acc_err *e);
+
+/* Some of the tensors: how many, and the first. */
+struct acc_some {
+	uint64_t n;
+	uint32_t first;
+};
+
+enum { ACC_NRANKED = 8 };
+
+struct acc_weights {
+	struct acc_case *c;
+	struct acc_some same, cast, near, other, apart, unknown; /* each pair is one of these */
+	struct acc_some only[2], renamed, guessed, laid, dtype;
+	struct acc_odd odd;
+	struct acc_copies copies;
+	uint64_t turned, straight;   /* square ones of other order; not square ones of the same */
+	uint64_t convention;         /* not square ones of other order */
+	uint32_t worst[ACC_NRANKED]; /* items, the worst first */
+	uint32_t nworst;
+};
+
+void acc_some_add(struct acc_some *s, uint32_t i);
+/* The names of a pair, and its layout; any may be NULL. Of what one side has alone, *a is its name. */
+int acc_weights_name(struct acc_weights *t, uint32_t i, const char **a, const char **b,
+	const char **layout, struct acc_err *e);
+
+/* weights_cause.c: what a weight with other values holds, behind *text. 0 or < 0. */
+int acc_weights_cause(struct acc_weights *t, uint32_t first, const char **text, struct acc_err *e);
+/* weights_lost.c: findings of what one side lacks, by no name and no content; and of what a checkpoint lacks that
+ * is otherwise whole. */
+int acc_weights_strangers(struct acc_weights *t, struct acc_err *e);
+int acc_weights_lost(struct acc_weights *t, struct acc_err *e);
 
 #endif

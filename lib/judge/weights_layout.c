@@ -1,14 +1,17 @@
-/* Weights with the same values in a layout that is not right: one layer's is not that of the other
+/* Weights with the same values in a layout that is not right: a name has other rows; one layer's is not that of the other
  * layers; two take the same part of a packed tensor; a part of a tensor is nowhere on the other side.
  * That content agrees in some order of its elements is then no excuse. */
 #include "judge/weights.h"
+#include "judge/weights_rows.h"
 #include "acc/say.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 
-enum wrong { RIGHT, ODD, TWICE, REST };
+enum wrong { RIGHT, DIALECT, ODD, TWICE, REST, NWRONG };
+static const char *const rules[] = {
+	[DIALECT] = "dialect", [ODD] = "layout", [TWICE] = "part", [REST] = "rest"};
 
 struct acc_laid {
 	uint64_t role;   /* names without the number of the layer, and shapes */
@@ -19,6 +22,11 @@ struct acc_laid {
 	int64_t extent;            /* of the whole, where it takes its beginning; else 0 */
 	bool padded, lost, varied; /* lost: there is padding, but not at once behind the part */
 	enum wrong wrong;
+	int8_t fits; /* what acc_rows_fit says; of what it says nothing, -1 */
+	uint8_t which, part;
+	uint64_t layer;     /* of which layer's attention it is, by the name */
+	int64_t start, len; /* of a part */
+	int64_t groups; /* of a part, in how many pieces; of rotary pairs, how many a head has */
 };
 
 /* A name without its first number, which is that of the layer or stage. */
@@ -41,6 +49,39 @@ shape(const struct acc_rec *r, const char *side)
 	return v == NULL || v->type != ACC_V_INTS ? 0 : acc_hash(v->ints, v->n * sizeof *v->ints);
 }
 
+/* What the names say of the layout. */
+static void
+name_rows(struct acc_laid *p, struct acc_str a, struct acc_str b, struct acc_str layout)
+{
+	const struct acc_named_rows name[2] = {acc_rows_of(a), acc_rows_of(b)};
+	const struct acc_laid_out l = acc_layout_parse(layout);
+	int which = 0;
+	p->fits = (int8_t)acc_rows_fit(name, &l, &which);
+	p->which = (uint8_t)which;
+	if (p->fits < 0)
+		return;
+	const struct acc_named_rows *one = &name[l.nparts > 0 && l.side == 'a'];
+	uint32_t n = a.n, words = 0;
+	while (n > 0 && words < 2)
+		words += a.p[--n] == '.';
+	p->layer = acc_hash(a.p, n);
+	p->part = (uint8_t)(one->part < 0 ? 0 : one->part);
+	/* In rows. */
+	const int64_t unit = l.nview == 5 && l.nperm == 5 ? l.view[2] * l.view[3] : 1;
+	p->start = l.start * unit;
+	p->len = l.len * unit * (l.nview > 0 && l.nparts > 0 ? l.view[0] : 1);
+	p->groups = l.nparts > 0  ? (l.nview > 0 ? l.view[0] : 1)
+		    : l.nview > 2 ? (l.view[1] == 2 ? l.view[2] : l.view[1])
+				  : 0;
+}
+
+/* A name on this side, in one number. */
+static uint64_t
+named(struct acc_str name, char side)
+{
+	return acc_hash(name.p, name.n) ^ (uint64_t)side;
+}
+
 int
 acc_odd_add(struct acc_odd *o, const struct acc_case *c, uint32_t item, const struct acc_rec *r,
 	struct acc_err *e)
@@ -59,6 +100,7 @@ acc_odd_add(struct acc_odd *o, const struct acc_case *c, uint32_t item, const st
 	const uint64_t role[4] = {without_layer(a), without_layer(b), shape(r, "a."),
 		shape(r, "b.")};
 	p->role = acc_hash(role, sizeof role);
+	name_rows(p, a, b, layout);
 	/* A tensor whose shape alone differs is in its own order. */
 	if (layout.n == 0 || memchr(layout.p, '(', layout.n) == NULL)
 		return 0;
@@ -67,10 +109,9 @@ acc_odd_add(struct acc_odd *o, const struct acc_case *c, uint32_t item, const st
 		return 0;
 	const char *side = layout.p[0] == 'a' ? "a." : "b.";
 	struct acc_str whole = layout.p[0] == 'a' ? a : b;
-	p->whole = acc_hash(whole.p, whole.n) ^ (uint64_t)layout.p[0];
-	const int size = acc_item_dtype(it, layout.p[0] != 'a')->size;
-	if (size > 0 && acc_as_int(acc_get(r, side, "len"), &len) && len > 0)
-		p->of = (uint64_t)len / (uint64_t)size;
+	p->whole = named(whole, layout.p[0]);
+	if (acc_as_int(acc_get(r, "", "m.whole"), &len) && len > 0)
+		p->of = (uint64_t)len;
 	struct acc_str padded = acc_get_text(r, "", "m.padded");
 	if (padded.n > 0) {
 		const struct acc_val *s = acc_get(r, side, "shape");
@@ -82,6 +123,15 @@ acc_odd_add(struct acc_odd *o, const struct acc_case *c, uint32_t item, const st
 		p->extent = rest > 0 ? (int64_t)(p->of / rest) : 0;
 	}
 	return 0;
+}
+
+int
+acc_odd_other(struct acc_odd *o, const struct acc_rec *r, struct acc_err *e)
+{
+	int rc = acc_ids_put(&o->other, named(acc_get_text(r, "a.", "name"), 'a'), 0, false, e);
+	return rc < 0 ? rc
+		      : acc_ids_put(&o->other, named(acc_get_text(r, "b.", "name"), 'b'), 0, false,
+				e);
 }
 
 static int
@@ -134,7 +184,8 @@ compare_roles(struct acc_odd *o)
 				best = k;
 			}
 		}
-		if (votes < 2 || is_mixed(o->v + i, end - i))
+		/* Where the names say which layout is right, it is not what most have. */
+		if (votes < 2 || o->v[i].fits >= 0 || is_mixed(o->v + i, end - i))
 			continue;
 		for (uint32_t k = i; k < end; k++)
 			if (o->v[k].varied &&
@@ -143,11 +194,62 @@ compare_roles(struct acc_odd *o)
 	}
 }
 
-/* Megatron and others round the vocabulary up, and leave in the padding what it was made with. */
+/* Are q, k and v one behind the other what a single group is? That is known of small keys alone, which many
+ * queries share; of the layout of groups no other tensor tells how many there are. */
 static bool
-is_rounded(int64_t extent)
+may_be_one(const struct acc_laid *v, uint32_t n)
 {
-	return extent > 0 && extent % 64 == 0;
+	enum {
+		LEAST_HEAD = 64,
+		MOST_HEAD = 256,
+		SHARED = 4
+	}; /* of published models with one group */
+	int64_t q = 0, k = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		q = v[i].part == 0 ? v[i].len : q;
+		k = v[i].part == 1 ? v[i].len : k;
+	}
+	return k >= LEAST_HEAD && k <= MOST_HEAD && q >= SHARED * k;
+}
+
+/* The parts of one packed weight, by the names of which their layout is known: in order, and of as many groups. */
+static void
+compare_named(struct acc_laid *v, uint32_t n)
+{
+	const bool one = may_be_one(v, n);
+	for (uint32_t i = 0; i < n; i++) {
+		if (v[i].fits < 0)
+			continue;
+		if (v[i].fits == 0 && one && v[i].groups == 1)
+			v[i].fits = -1;
+		if (v[i].fits == 0 || (v[i].part == 0) != (v[i].start == 0))
+			v[i].wrong = v[i].fits < 0 ? v[i].wrong : DIALECT;
+		for (uint32_t k = 0; k < n; k++)
+			if (v[k].fits > 0 && v[i].fits > 0 &&
+				(v[k].groups != v[i].groups ||
+					(v[k].part < v[i].part) != (v[k].start < v[i].start)) &&
+				v[k].part != v[i].part)
+				v[i].wrong = DIALECT;
+	}
+}
+
+/* Weights that are no parts: the names' rows, and in a layer as many rotary pairs in a head of k as of q. */
+static void
+compare_rows(struct acc_odd *o)
+{
+	for (uint32_t i = 0; i < o->n; i++) {
+		struct acc_laid *p = &o->v[i];
+		if (p->whole != 0 || p->fits < 0)
+			continue;
+		if (p->fits == 0)
+			p->wrong = DIALECT;
+		for (uint32_t k = 0; k < o->n && p->part == 1 && p->groups > 0 && p->wrong == RIGHT;
+			k++)
+			if (o->v[k].whole == 0 && o->v[k].fits > 0 && o->v[k].part == 0 &&
+				o->v[k].groups > 0 && o->v[k].layer == p->layer &&
+				o->v[k].groups != p->groups)
+				p->wrong = DIALECT;
+	}
 }
 
 static void
@@ -168,17 +270,18 @@ compare_parts(struct acc_odd *o)
 			if (o->v[k].layout == o->v[k - 1].layout && o->v[k].varied &&
 				varied == end - i && o->v[k].wrong == RIGHT)
 				o->v[k].wrong = TWICE;
-		bool one = end == i + 1 && o->v[i].extent > 0;
-		if (one && o->v[i].of > sum && !o->v[i].padded &&
-			(o->v[i].lost || !is_rounded(o->v[i].extent)))
-			o->v[i].wrong = REST;
+		compare_named(o->v + i, end - i);
+		/* Padding of a vocabulary is zero, or the last row again. */
+		const bool rest = o->v[i].of > sum && !o->v[i].padded &&
+				  acc_ids_get(&o->other, o->v[i].whole) == ACC_NOID;
+		for (uint32_t k = i; k < end && rest; k++)
+			o->v[k].wrong = o->v[k].wrong == RIGHT ? REST : o->v[k].wrong;
 	}
 }
 
 int
 acc_odd_find(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 {
-	static const char *const rules[] = {[ODD] = "layout", [TWICE] = "part", [REST] = "rest"};
 	int rc = 0;
 	if (o->n > 0)
 		qsort(o->v, o->n, sizeof *o->v, by_role);
@@ -186,12 +289,13 @@ acc_odd_find(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 	if (o->n > 0)
 		qsort(o->v, o->n, sizeof *o->v, by_whole);
 	compare_parts(o);
+	compare_rows(o);
 	for (uint32_t i = 0; i < o->n && rc == 0; i++) {
 		struct acc_verdict v = {.level = "error",
 			.rule = rules[o->v[i].wrong],
 			.limit = NAN,
 			.value = NAN,
-			.limit_from = "the other layers"};
+			.limit_from = o->v[i].wrong == DIALECT ? "the names" : "the other layers"};
 		if (o->v[i].wrong == RIGHT)
 			continue;
 		o->found = true;
@@ -202,11 +306,11 @@ acc_odd_find(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 
 /* "A with B (its layout)", behind what stands there. */
 static int
-name_one(struct acc_case *c, const struct acc_item *it, const char **text, const char **name,
+name_one(struct acc_case *c, const struct acc_laid *p, const char **text, const char **name,
 	struct acc_err *e)
 {
 	struct acc_rec *r;
-	int rc = acc_case_record(c, it, &r, e);
+	int rc = acc_case_record(c, &c->item[p->item], &r, e);
 	if (rc < 0)
 		return rc;
 	struct acc_str a = acc_get_text(r, "a.", "name"), b = acc_get_text(r, "b.", "name");
@@ -215,8 +319,18 @@ name_one(struct acc_case *c, const struct acc_item *it, const char **text, const
 		l = ACC_STR("in the same order");
 	if (*name == NULL)
 		*name = acc_arena_copy(&c->mem, a.p, a.n);
-	*text = acc_say(&c->mem, "%s%.*s with %.*s (%.*s)", *text, ACC_PRS(a), ACC_PRS(b),
-		ACC_PRS(l));
+	const struct acc_str odd = p->which == 0 ? a : b;
+	const char *last = odd.n == 0 ? NULL : memrchr(odd.p, '.', odd.n);
+	const uint32_t n = last == NULL ? odd.n : (uint32_t)(last - odd.p);
+	const char *dot = n == 0 ? NULL : memrchr(odd.p, '.', n);
+	const char *word = dot == NULL ? odd.p : dot + 1;
+	if (p->wrong == DIALECT)
+		*text = acc_say(&c->mem, "%s%.*s with %.*s (%.*s, which %.*s of %s does not have)",
+			*text, ACC_PRS(a), ACC_PRS(b), ACC_PRS(l), (int)(odd.p + n - word), word,
+			acc_rows_of(odd).dialect);
+	else
+		*text = acc_say(&c->mem, "%s%.*s with %.*s (%.*s)", *text, ACC_PRS(a), ACC_PRS(b),
+			ACC_PRS(l));
 	return *text == NULL || *name == NULL ? acc_nomem(e) : 0;
 }
 
@@ -231,13 +345,13 @@ int
 acc_odd_say(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 {
 	enum { MOST = 4 };
-	static const char *const what[] = {[ODD] = "in another layout than in other layers",
+	static const char *const what[] = {[DIALECT] = "in a layout that the name does not have",
+		[ODD] = "in another layout than in other layers",
 		[TWICE] = "with the content of another part of the packed tensor",
 		[REST] = "of which a part is nowhere on the other side"};
-	static const char *const rules[] = {[ODD] = "layout", [TWICE] = "part", [REST] = "rest"};
 	if (o->n > 0)
 		qsort(o->v, o->n, sizeof *o->v, cmp_item);
-	for (enum wrong w = ODD; w <= REST; w++) {
+	for (enum wrong w = DIALECT; w < NWRONG; w++) {
 		const char *text = "", *name = NULL;
 		uint32_t n = 0;
 		bool weight = false;
@@ -249,8 +363,7 @@ acc_odd_say(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 			if (n++ >= MOST)
 				continue;
 			text = n == 1 ? text : acc_say(&c->mem, "%s, ", text);
-			rc = text == NULL ? acc_nomem(e)
-					  : name_one(c, &c->item[o->v[i].item], &text, &name, e);
+			rc = text == NULL ? acc_nomem(e) : name_one(c, &o->v[i], &text, &name, e);
 		}
 		if (rc < 0)
 			return rc;
@@ -275,5 +388,6 @@ void
 acc_odd_release(struct acc_odd *o)
 {
 	free(o->v);
+	acc_ids_release(&o->other);
 	*o = (struct acc_odd){0};
 }

@@ -232,6 +232,13 @@ put_layout(const struct acc_measurer *m, struct acc_rec *r, const struct slot *s
 		rc = acc_add(r, "", "m.padded", acc_ctext(s->layout.padded));
 	if (rc < 0 || !s->laid || s->layout.part_dim < 0)
 		return rc;
+	/* How many elements the whole has, which its shape does not say any more. */
+	const struct acc_val *whole = acc_get(r, prefix, "shape");
+	uint64_t n;
+	if (whole != NULL && whole->type == ACC_V_INTS && acc_count(whole->ints, whole->n, &n))
+		rc = acc_add(r, "", "m.whole", acc_uint(n));
+	if (rc < 0)
+		return rc;
 	rc = acc_put(r, prefix, "shape", acc_ints(view->shape, view->ndim));
 	if (rc == 0)
 		rc = acc_put(r, prefix, "stride", acc_ints(view->stride, view->ndim));

@@ -119,6 +119,42 @@ grouped(struct list *l, const struct acc_ref *a, const struct acc_ref *b)
 		}
 }
 
+static void
+heads_of(struct layout *t, int64_t from, int64_t n)
+{
+	if (t == NULL)
+		return;
+	t->part_dim = 1;
+	t->part_start = from;
+	t->part_len = n;
+}
+
+/* Queries, or keys, of a tensor that has them by groups, with their value, where the two sides have the rows of
+ * a head in another order: halves one behind the other, or side by side. */
+static void
+packed(struct list *l, char side, const struct acc_ref *big, const struct acc_ref *small)
+{
+	enum { MOST_GROUPS = 256, MOST_SHARING = 64 };
+	const int64_t rows = big->shape[0], columns = big->shape[1], own = small->shape[0];
+	static const uint8_t perm[5] = {0, 1, 3, 2, 4};
+	if (columns != small->shape[1] || own <= 0 || rows <= own || big->strided)
+		return;
+	for (int64_t g = 1; g <= MOST_GROUPS && g <= own; g++)
+		for (int64_t q = 1; q <= MOST_SHARING && rows % g == 0 && own % g == 0; q++) {
+			const int64_t head = rows / g / (q + 2),
+				      many = head > 0 ? own / g / head : 0;
+			if (rows / g % (q + 2) != 0 || head < 4 || head % 2 != 0 ||
+				own / g % head != 0 || (many != q && many != 1))
+				continue;
+			const int64_t halves[5] = {g, q + 2, 2, head / 2, columns},
+				      pairs[5] = {g, q + 2, head / 2, 2, columns};
+			for (int key = many != q; key <= (many == 1); key++) {
+				heads_of(add(l, side, halves, 5, perm), key != 0 ? q : 0, many);
+				heads_of(add(l, side, pairs, 5, perm), key != 0 ? q : 0, many);
+			}
+		}
+}
+
 /* Of expert i the `at`-th along axis d. */
 static void
 one_of(struct layout *t, int64_t i, int d, int64_t at)
@@ -201,6 +237,8 @@ acc_weight_layouts(const struct acc_ref *a, const struct acc_ref *b,
 	const struct acc_ref *big = na > nb ? a : b, *small = na > nb ? b : a;
 	if (big->ndim == 3 && small->ndim == 2)
 		experts(&l, na > nb ? 'a' : 'b', big, small);
+	if (big->ndim == 2 && small->ndim == 2)
+		packed(&l, na > nb ? 'a' : 'b', big, small);
 	flattened(&l, a, b, na > nb);
 	return l.n;
 }

@@ -1,0 +1,176 @@
+#include "judge/weights_rows.h"
+
+#include "acc/record.h"
+
+#include <ctype.h>
+
+/* Megatron: megatron/core/transformer/attention.py (a group's queries, its key, its value) and mlp.py (gate,
+ * then up); Hugging Face: modeling_llama.py and those after it, modeling_phi3.py for what is packed;
+ * GPT-2: Conv1D of q, k, v; Meta: github.com/meta-llama/llama, which takes pairs as complex numbers. */
+static const struct {
+	const char *glob;
+	struct acc_named_rows is;
+} rows[] = {
+	{"*self_attention.linear_qkv.weight", {"Megatron", ACC_ROWS_GROUPS, -1}},
+	{"*self_attention.linear_qkv.bias", {"Megatron", ACC_ROWS_GROUPS, -1}},
+	{"*language_model.*.query_key_value.*", {"Megatron", ACC_ROWS_GROUPS, -1}},
+	{"*mlp.*linear_fc1.weight*", {"Megatron", ACC_ROWS_BLOCKS, -1}},
+	{"*mlp.*linear_fc1.bias*", {"Megatron", ACC_ROWS_BLOCKS, -1}},
+	{"*language_model.*.dense_h_to_4h.*", {"Megatron", ACC_ROWS_BLOCKS, -1}},
+	{"*.self_attn.qkv_proj.*", {"Hugging Face", ACC_ROWS_BLOCKS, -1}},
+	{"*.mlp.gate_up_proj.*", {"Hugging Face", ACC_ROWS_BLOCKS, -1}},
+	{"*.attn.c_attn.*", {"GPT-2", ACC_ROWS_BLOCKS, -1}},
+	{"*.self_attn.q_proj.*", {"Hugging Face", ACC_ROWS_HALVES, 0}},
+	{"*.self_attn.k_proj.*", {"Hugging Face", ACC_ROWS_HALVES, 1}},
+	{"*.self_attn.v_proj.*", {"Hugging Face", ACC_ROWS_PLAIN, 2}},
+	{"*.gate_proj.*", {"Hugging Face", ACC_ROWS_PLAIN, 0}},
+	{"*.up_proj.*", {"Hugging Face", ACC_ROWS_PLAIN, 1}},
+};
+
+/* Meta's names, and no longer ones that end alike: MindFormers' have the rows of Hugging Face. */
+static const struct {
+	const char *word;
+	struct acc_named_rows is;
+} meta[] = {
+	{"attention.wq.", {"Meta", ACC_ROWS_PAIRS, 0}},
+	{"attention.wk.", {"Meta", ACC_ROWS_PAIRS, 1}},
+	{"attention.wv.", {"Meta", ACC_ROWS_PLAIN, 2}},
+};
+
+struct acc_named_rows
+acc_rows_of(struct acc_str name)
+{
+	struct acc_str s = name;
+	uint32_t k = 7;
+	if (acc_str_starts(s, "module."))
+		s = (struct acc_str){s.p + 7, s.n - 7};
+	if (acc_str_starts(s, "layers.")) {
+		while (k < s.n && isdigit((unsigned char)s.p[k]))
+			k++;
+		const struct acc_str rest = k < s.n ? (struct acc_str){s.p + k + 1, s.n - k - 1}
+						    : ACC_STR("");
+		for (size_t i = 0; i < sizeof meta / sizeof *meta; i++)
+			if (acc_str_starts(rest, meta[i].word))
+				return meta[i].is;
+	}
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (acc_glob(rows[i].glob, name))
+			return rows[i].is;
+	return (struct acc_named_rows){NULL, ACC_ROWS_ANY, -1};
+}
+
+/* The numbers of "word(1,2,3)" at *p, which moves behind them. */
+static bool
+numbers(const char **p, const char *end, const char *word, int64_t *out, uint32_t *n)
+{
+	const size_t len = strlen(word);
+	const char *q = *p;
+	if ((size_t)(end - q) < len || memcmp(q, word, len) != 0)
+		return false;
+	*n = 0;
+	for (q += len; q < end && *q != ')'; q++) {
+		int64_t v = 0;
+		while (q < end && isdigit((unsigned char)*q) && v < INT64_MAX / 10 - 1)
+			v = v * 10 + (*q++ - '0');
+		if (*n < 8)
+			out[(*n)++] = v;
+		if (q >= end || *q == ')')
+			break;
+	}
+	*p = q < end ? q + 1 : end;
+	return true;
+}
+
+struct acc_laid_out
+acc_layout_parse(struct acc_str text)
+{
+	struct acc_laid_out l = {0};
+	const char *p = text.p, *end = text.p + text.n;
+	int64_t v[8];
+	uint32_t n;
+	if (text.n < 2)
+		return l;
+	l.side = *p++;
+	while (p < end) {
+		if (numbers(&p, end, ".view(", l.view, &l.nview) ||
+			numbers(&p, end, ".permute(", l.perm, &l.nperm))
+			continue;
+		if (numbers(&p, end, ".part(", v, &n)) {
+			if (l.nparts++ == 0 && n == 3) {
+				l.axis = v[0];
+				l.start = v[1];
+				l.len = v[2];
+			}
+		} else if (numbers(&p, end, ".group(", v, &n) ||
+			   numbers(&p, end, ".ungroup(", v, &n)) {
+			l.grouped = true;
+		} else {
+			p++;
+		}
+	}
+	return l;
+}
+
+/* Do two axes of a view, within an axis of heads, change places, one of them of the pair? `pairs`: these lie side
+ * by side in what is viewed. */
+static bool
+rotates(const struct acc_laid_out *l, bool pairs)
+{
+	if (l->nview < 3 || l->nperm != l->nview || l->nparts > 0)
+		return false;
+	for (uint32_t i = 0; i < l->nperm; i++)
+		if (l->perm[i] != (i == 1 ? 2 : i == 2 ? 1 : (int64_t)i))
+			return false;
+	return l->view[pairs ? 2 : 1] == 2;
+}
+
+/* Of two tensors of the same elements. */
+static int
+same_size(const struct acc_named_rows name[2], const struct acc_laid_out *l, int *which)
+{
+	const enum acc_rows a = name[0].rows, b = name[1].rows;
+	const bool moved = l->nperm > 0 || l->grouped;
+	*which = 0;
+	/* Transposed, as frameworks have it, is of no account here. */
+	if (l->nperm == 2 && l->nview == 0)
+		return -1;
+	if ((a == ACC_ROWS_PAIRS && b == ACC_ROWS_HALVES) ||
+		(a == ACC_ROWS_HALVES && b == ACC_ROWS_PAIRS)) {
+		*which = a == ACC_ROWS_HALVES;
+		/* What is viewed is the device's. */
+		return l->side == 'a' && rotates(l, a == ACC_ROWS_PAIRS);
+	}
+	if ((a == ACC_ROWS_GROUPS && b == ACC_ROWS_BLOCKS) ||
+		(a == ACC_ROWS_BLOCKS && b == ACC_ROWS_GROUPS)) {
+		*which = a == ACC_ROWS_BLOCKS;
+		return moved;
+	}
+	return a == b ? !moved : -1;
+}
+
+int
+acc_rows_fit(const struct acc_named_rows name[2], const struct acc_laid_out *l, int *which)
+{
+	const int whole = l->side == 'b';
+	if (name[0].dialect == NULL || name[1].dialect == NULL)
+		return -1;
+	if (l->nparts == 0)
+		return same_size(name, l, which);
+	/* A part of a weight that is packed, on either side. */
+	*which = whole;
+	if (l->nparts > 1 || name[!whole].part < 0)
+		return -1;
+	/* Rotary pairs within groups: Megatron's are halves. */
+	const bool pairs = name[!whole].rows == ACC_ROWS_PAIRS;
+	if (name[whole].rows == ACC_ROWS_GROUPS && l->nview == 5 && l->nperm == 5)
+		return pairs && l->axis == 1 && l->view[2] == 2;
+	if (pairs && name[whole].rows == ACC_ROWS_GROUPS)
+		return 0;
+	if (l->nperm > 0)
+		return -1;
+	if (name[whole].rows == ACC_ROWS_BLOCKS)
+		return l->nview == 0;
+	if (name[whole].rows == ACC_ROWS_GROUPS)
+		return l->nview > 1 && l->axis == 1;
+	return -1;
+}
