@@ -1,0 +1,125 @@
+#!/usr/bin/env bats
+# One model as different programs leave it: equal, however it was written; what is wrong with one, named.
+# tests/data/make_writers2026.py says who wrote what.
+load helper
+
+setup() {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$BATS_TEST_DIRNAME/data/weights/writers.tar.gz"
+	cd "$BATS_TEST_TMPDIR"
+}
+
+compare() { # status, device, bench: the findings in $text
+	run -"$1" accdiff -f json "$2" "$3"
+	text=$(grep '^{' <<<"$output" | jq -r 'select(.kind == "finding").text')
+	echo "$text"
+}
+
+@test "the same model by each writer" {
+	for x in nocrc.pt module.pt dict.npy plain.pkl dcp-st hf-shards fsdp mcore-right torch_dist \
+		meta.safetensors; do
+		echo "$x"
+		compare 0 "$x" hf.safetensors
+		[[ $text == "21 tensors compared: 21 with the same values"* ]]
+		compare 0 hf.safetensors "$x"
+		[[ $text == "21 tensors compared: 21 with the same values"* ]]
+	done
+	# With a buffer, which the other does not have.
+	run -0 accdiff --allow-missing=buf universal hf.safetensors
+	# Of uint16 paddle makes bfloat16.
+	compare 0 paddle.pdparams hf-norm16.safetensors
+	[[ $text == "21 tensors compared: 21 with the same values"* ]]
+	compare 0 torch_dist mcore-right
+	compare 0 mcore-right meta.safetensors
+}
+
+@test "without checksums: read, and said" {
+	run -0 --separate-stderr accdump-read nocrc.pt
+	[[ $stderr == *"nocrc.pt: written without checksums: damage to it would not be seen" ]]
+}
+
+@test "one value that is not decoded leaves the others" {
+	run -0 accdiff --allow-missing='extra.*' nested.pt hf.safetensors
+	[ "$(accdump-read nested.pt | accfmt --json | jq -r 'select(.name // "" | startswith("extra")).name' | paste -sd ' ')" = \
+		"extra.nested.values extra.nested.offsets" ]
+	# A module's buffers that are not saved are none of its state dict.
+	[ "$(accdump-read module.pt | accfmt --json | jq -c 'select(.name == "fleeting")')" = "" ]
+}
+
+@test "a universal checkpoint: the parameters, not their placeholders" {
+	compare 1 universal-bad universal
+	[[ $text == *" 1 with other values; first model.layers.1.mlp.up_proj.weight, "*"; where: everywhere, times 1.5"* ]]
+	compare 1 universal-bad/zero universal/zero
+	compare 1 universal-bad hf.safetensors
+	[ "$(accdump-read universal | accfmt --json | jq -c 'select(.name == "model.layers.0.mlp.up_proj.weight").shape')" = \
+		"[24,16]" ]
+	[ "$(accdump-read universal | accfmt --json | jq -r 'select(.kind == "tensor" and (.name | startswith("model.") | not)).name' |
+		sed 's/.*\.//' | sort -u | paste -sd ' ')" = "buf exp_avg weight" ]
+}
+
+@test "a layout that the name does not have, in all layers" {
+	compare 1 mcore-flat hf.safetensors
+	[[ $text == *"6 weights in a layout that the name does not have: model.decoder.layers.0.self_attention.linear_qkv.weight with "*"(a.part(0,16,8), which linear_qkv of Megatron does not have)"* ]]
+	compare 1 mcore-qvk hf.safetensors
+	[[ $text == *"4 weights in a layout that the name does not have: "*linear_qkv* ]]
+	compare 1 mcore-naive hf.safetensors
+	[[ $text == *"4 weights in a layout that the name does not have: "*"which linear_fc1 of Megatron does not have"* ]]
+	compare 1 mcore-upgate hf.safetensors
+	[[ $text == *"4 weights in a layout that the name does not have: "*linear_fc1* ]]
+	compare 1 meta-plain.safetensors hf.safetensors
+	[[ $text == *"4 weights in a layout that the name does not have: layers.0.attention.wk.weight with model.layers.0.self_attn.k_proj.weight (in the same order, which wk of Meta does not have)"* ]]
+	compare 1 hf.safetensors meta-plain.safetensors
+	compare 1 mcore-right meta-plain.safetensors
+	compare 1 meta-q-only.safetensors hf.safetensors
+	[[ $text == *"2 weights in a layout that the name does not have: layers.0.attention.wk.weight "*layers.1.attention.wk.weight* ]]
+	[[ $text != *transposed* ]]
+}
+
+@test "what is not there" {
+	# What the files themselves say.
+	run -2 --separate-stderr accdump-read mcore-lost
+	[[ $stderr == *"tensor parallel rank 0 of 2 is not there" ]]
+	rm fsdp/model_world_size_2_rank_1.pt
+	run -2 --separate-stderr accdump-read fsdp
+	[[ $stderr == *"rank 1 of 2 is not there, beside model_world_size_2_rank_0.pt" ]]
+	run -2 --separate-stderr accdump-read cut
+	[[ $stderr == *"cut: file 2 of 2 is not there, beside model-00001-of-00002.safetensors" ]]
+	rm hf-shards/shard-00001-*
+	run -2 --separate-stderr accdump-read hf-shards
+	[[ $stderr == *"lm_head.weight: parts of it are missing: the files hold 256 of its 512 elements"* ]]
+	# What a model lacks.
+	compare 1 no-layer.safetensors hf.safetensors
+	[[ $text == *"the device lacks 9 weights that the bench has, first model.layers.1."* ]]
+	compare 1 no-head.safetensors mcore-right
+	[[ $text == *"the device lacks 1 weight that the bench has, first model.output_layer.weight"* ]]
+	compare 1 hf.safetensors no-norm.safetensors
+	[[ $text == *"the bench lacks 1 weight that the device has, first model.norm.weight"* ]]
+	compare 2 mcore-lost mcore-right
+	[[ $text == *"weights of which a part is nowhere on the other side"* ]]
+	# A stage of a pipeline lacks what others have.
+	compare 0 stage.safetensors hf.safetensors
+}
+
+@test "a vocabulary that is filled up: with zeros it is the same, else it is not" {
+	compare 0 pad-zero.safetensors hf.safetensors
+	compare 1 pad-other.safetensors hf.safetensors
+	[[ $text == *"2 weights of which a part is nowhere on the other side: lm_head.weight"* ]]
+}
+
+@test "a single file beside an index is what loaders take" {
+	run -0 --separate-stderr accdiff stale hf.safetensors
+	[[ $stderr == *"model.safetensors is read, as loaders do, and not the files of model.safetensors.index.json beside it"* ]]
+	run -1 accdiff stale/model.safetensors.index.json hf.safetensors
+}
+
+@test "what another value is" {
+	compare 1 layers.safetensors hf.safetensors
+	[[ $text == *"; it holds what model.layers.1.input_layernorm.weight of the bench holds, and 17 others hold what another does"* ]]
+	compare 1 head.safetensors hf.safetensors
+	[[ $text == *"first lm_head.weight, "*"; it holds what model.embed_tokens.weight of the bench holds"* ]]
+	compare 1 bf16.safetensors hf.safetensors
+	[[ $text == *"; each value is the bench's rounded to bf16"* ]]
+	compare 1 fp8.safetensors hf.safetensors
+	[[ $text == *"; each value is the bench's rounded to f8e4m3"* ]]
+	compare 1 norm.safetensors hf.safetensors
+	[[ $text == *"; where: everywhere, minus 1"* ]]
+}
