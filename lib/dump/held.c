@@ -136,7 +136,7 @@ kind_of(const char *path, const char *form, enum acc_holds *holds, struct acc_er
 		*holds = ACC_HOLDS_CONFIGURATION;
 	else if (acc_word_in("log trainer_state golden tfevents csv", f))
 		*holds = ACC_HOLDS_LOG;
-	else if (acc_word_in("safetensors dcp megatron msckpt", f))
+	else if (acc_word_in("safetensors dcp megatron universal msckpt", f))
 		*holds = ACC_HOLDS_WEIGHTS;
 	else if (acc_word_in("npy npz pt hand", f) && (params = acc_glance_params(path, e)) > 0)
 		*holds = ACC_HOLDS_WEIGHTS;
@@ -170,7 +170,7 @@ int
 acc_held_look(struct acc_held *j, const char *path, struct acc_err *e)
 {
 	/* What a recorder wrote is one, whatever lies in it. */
-	static const char parts[] = "npy npz pt hand safetensors dcp megatron msckpt";
+	static const char parts[] = "npy npz pt hand safetensors dcp megatron universal msckpt";
 	struct walk w = {.j = j, .top = path};
 	struct stat st;
 	const char *whole;
