@@ -427,6 +427,16 @@ def dcp_sharded(all_of):
         s.pickle(obj)
 
 
+def universal():
+    """DeepSpeed's: a flat parameter, its shape in the model states."""
+    for path, o in (("zero/w/fp32.pt", torch.arange(6.)), ("zero/w/exp_avg.pt", torch.ones(6)),
+                    ("zero_pp_rank_0_mp_rank_00_model_states.pt", {
+                        "module": {"w": torch.zeros(0), "buf": torch.ones(2)},
+                        "param_shapes": [{"w": torch.Size([2, 3])}]})):
+        os.makedirs(os.path.dirname(f"{OUT}/universal/{path}"), exist_ok=True)
+        torch.save(o, f"{OUT}/universal/{path}")
+
+
 def megatron():
     """Two iterations of two ranks, converted weights, gradients; DeepSpeed's names; a distributed
     checkpoint of an iteration."""
@@ -477,6 +487,7 @@ def main():
     refused()
     dcp_sharded(all_of)
     megatron()
+    universal()
     refused_npz()
     odd_npz(f"{OUT}/odd.npz")
 
