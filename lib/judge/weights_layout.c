@@ -19,8 +19,7 @@ struct acc_laid {
 	uint64_t whole;  /* the tensor of which it takes a part; 0: none */
 	uint32_t item;
 	uint64_t count, of;        /* elements of the part, and of the whole; of 0: unknown */
-	int64_t extent;            /* of the whole, where it takes its beginning; else 0 */
-	bool padded, lost, varied; /* lost: there is padding, but not at once behind the part */
+	bool padded, varied;
 	enum wrong wrong;
 	int8_t fits; /* what acc_rows_fit says; of what it says nothing, -1 */
 	uint8_t which, part;
@@ -107,21 +106,11 @@ acc_odd_add(struct acc_odd *o, const struct acc_case *c, uint32_t item, const st
 	p->layout = acc_hash(layout.p, layout.n);
 	if (memmem(layout.p, layout.n, ".part(", 6) == NULL)
 		return 0;
-	const char *side = layout.p[0] == 'a' ? "a." : "b.";
 	struct acc_str whole = layout.p[0] == 'a' ? a : b;
 	p->whole = named(whole, layout.p[0]);
 	if (acc_as_int(acc_get(r, "", "m.whole"), &len) && len > 0)
 		p->of = (uint64_t)len;
-	struct acc_str padded = acc_get_text(r, "", "m.padded");
-	if (padded.n > 0) {
-		const struct acc_val *s = acc_get(r, side, "shape");
-		uint64_t rest = 0;
-		if (s != NULL && s->type == ACC_V_INTS && s->n > 0 && p->count > 0)
-			rest = p->count / (uint64_t)s->ints[0];
-		p->padded = acc_str_is(padded, "all");
-		p->lost = acc_str_is(padded, "some");
-		p->extent = rest > 0 ? (int64_t)(p->of / rest) : 0;
-	}
+	p->padded = acc_str_is(acc_get_text(r, "", "m.padded"), "all");
 	return 0;
 }
 
