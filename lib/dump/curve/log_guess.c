@@ -55,14 +55,18 @@ is_loss(const struct log_pair *f)
 
 /* A line with nothing but a place says where the lines behind it are, which name none. */
 static bool
-settle_place(struct log_reader *g, struct log_place *at, const struct log_pair *f, int n, bool found)
+settle_place(struct log_reader *g, struct acc_str s, struct log_place *at, const struct log_pair *f, int n,
+	bool found)
 {
 	bool loss = false;
 	for (int i = 0; i < n; i++)
 		loss = loss || is_loss(&f[i]);
 	if (found && n == 0) {
-		g->guess.placed = true;
-		g->guess.place = at->has_epoch ? at->epoch : at->step;
+		/* A line of JSON stands before or behind what it is of. */
+		if (at->has_epoch && (at->word.p == s.p || at->word.p[-1] != '"')) {
+			g->guess.placed = true;
+			g->guess.place = at->epoch;
+		}
 		return false;
 	}
 	if (found && !at->has_epoch && g->guess.placed && at->of > 0) {
@@ -121,7 +125,7 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	int n = acc_log_pairs(s, f, LOG_PAIRS);
 	note_rank(g, f, n);
 	n = curves_of(f, n, &at);
-	if (!settle_place(g, &at, f, n, found) || n == 0)
+	if (!settle_place(g, s, &at, f, n, found) || n == 0)
 		return 0;
 	const char *mode = mode_of(s, &f[0]);
 	const bool trains = *mode == '\0' || *mode == 'm';
