@@ -151,6 +151,7 @@ say_lost(struct acc_case *c, struct acc_err *e)
 	uint32_t best = ACC_NOCALL, steps = 0;
 	int rc = 0;
 	for (uint32_t j = 0; j < c->ncall && rc == 0;) {
+		acc_case_rest(c);
 		const struct scene s = scene_at(c, j);
 		uint32_t item;
 		rc = lost_loss(c, &s, &item, e);
@@ -164,6 +165,7 @@ say_lost(struct acc_case *c, struct acc_err *e)
 						 : *at + ((uint64_t)1 << 32);
 		j = s.end;
 	}
+	acc_case_rest(c);
 	for (uint32_t j = 0; j < c->ncall && rc == 0; j++) {
 		const struct acc_str key = {(const char *)&c->call[j].rank, sizeof c->call[j].rank};
 		if (j > 0 && c->call[j].segment == c->call[j - 1].segment)
