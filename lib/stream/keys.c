@@ -124,17 +124,19 @@ look_up(struct acc_keys *t, const struct acc_rec *r, struct acc_err *e)
 		if (rc == 0)
 			rc = acc_buf_add(&t->id, r->f[i].key.p, r->f[i].key.n);
 	}
-	uint64_t *at = rc < 0 ? NULL
-			      : acc_map_put(&t->by_keys,
-					(struct acc_str){(char *)t->id.p, (uint32_t)t->id.n}, t->n);
+	const struct acc_str id = {(char *)t->id.p, (uint32_t)t->id.n};
+	uint64_t *at = rc < 0 ? NULL : acc_map_get(&t->by_keys, id);
+	if (at != NULL && *at < t->n)
+		return (int64_t)*at;
+	if (rc == 0 && t->n == KEYS_MOST)
+		return ACC_ELIMIT;
+	/* Before it gets a number: what is refused has none. */
+	if (rc == 0 && acc_rec_once(r, e) < 0)
+		return ACC_EFORMAT;
+	at = rc < 0 ? NULL : acc_map_put(&t->by_keys, id, t->n);
 	if (at == NULL)
 		return ACC_ENOMEM;
-	if (*at < t->n)
-		return (int64_t)*at;
-	if (t->n == KEYS_MOST)
-		return ACC_ELIMIT;
-	if (acc_rec_once(r, e) < 0)
-		return ACC_EFORMAT;
+	*at = t->n;
 	struct store_keys **p = acc_grow(t->v, &t->cap, (size_t)t->n + 1, sizeof *p, NULL);
 	if (p == NULL)
 		return ACC_ENOMEM;

@@ -20,14 +20,14 @@ make(struct acc_rec *r, uint32_t i)
 	if (i % 11 != 0)
 		rc |= acc_add(r, "", "name", acc_ctext(name));
 	rc |= acc_add(r, "", "seq", acc_int(i));
-	/* As in pairs: sides that are alike, and a key that stands there twice. */
+	/* As in pairs: sides that are alike, and others. */
 	if (i % 3 == 0) {
 		rc |= acc_add(r, "a.", "name", acc_ctext(i % 2 == 0 ? name : "other"));
 		rc |= acc_add(r, "a.", "seq", acc_int(i));
 		if (i % 4 == 0)
-			rc |= acc_add(r, "a.", "seq", acc_int(i / 8));
+			rc |= acc_add(r, "a.", "call", acc_int(i / 8));
 		rc |= acc_add(r, "b.", "seq", acc_int(i % 16 < 8 ? i : i / 8));
-		rc |= acc_add(r, "b.", "seq", acc_int(i / 8));
+		rc |= acc_add(r, "b.", "call", acc_int(i / 8));
 		rc |= acc_add(r, "b.", "name", acc_ctext(name));
 	}
 	if (i % 5 == 0)
