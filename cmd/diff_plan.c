@@ -331,6 +331,20 @@ put_member(struct pipeline *l, int what, bool first)
 	return any;
 }
 
+/* On a full machine there may be no room for what a member said: its status is all there is. */
+static void
+say_unsaid(struct pipeline *l, bool said)
+{
+	for (int i = SAID_PARTS; i < NSAID && !said; i++) {
+		const struct prog *p = l->member[i];
+		if (p == NULL || p->status != 2 || pwrite(l->said[i], "", 1, 0) == 1)
+			continue;
+		fprintf(stderr, "%s: %s\n", p->argv.v[0],
+			diff_text(acc_tr("ended with status %d"), p->status));
+		said = true;
+	}
+}
+
 void
 plan_said_members(struct pipeline *l)
 {
@@ -340,6 +354,7 @@ plan_said_members(struct pipeline *l)
 	for (int i = SAID_PARTS; i < NSAID && !any; i++)
 		any = put_member(l, i, true);
 	l->said_own = any;
+	say_unsaid(l, any);
 }
 
 bool
