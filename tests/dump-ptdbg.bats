@@ -252,7 +252,7 @@ payload() { # dump, name of the expectation
 	echo '["a", 0, [], "torch.float32", [-1], []]' >d.pkl
 	fails 'the shape is no list of sizes' accdump-read d.pkl
 	printf '\x80\x02K\x01.' >d.pkl
-	fails 'unrecognised format' accdump-read d.pkl
+	fails 'a pickle that holds no array of numpy' accdump-read d.pkl
 	fails 'd.pkl: byte 0: ' accdump-read -f ptdbg d.pkl
 	mkdir r
 	mv d.pkl r

@@ -278,11 +278,13 @@ END
 	run -1 accfmt -f tree w.acc
 	diff - <(echo "$output") <<'END'
 |- ERROR emb.weight
-`- ERROR h.0  8 tensors, 2 bad
+`- ERROR h.0  8 tensors, 3 bad
    |- ok q.weight  err_max 0
    |- ERROR k.weight  err_max 0.373
    |- ok v.weight  err_max 0
-   |- ok norm  2 tensors
+   |- ERROR norm  2 tensors, 1 bad
+   |  |- ok weight  err_max 0
+   |  `- ERROR bias  [only the device]
    |- ERROR fc  2 tensors, 1 bad
    |  |- ok weight  err_max 0
    |  `- ERROR bias  err_max 0.601
