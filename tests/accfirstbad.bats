@@ -441,8 +441,11 @@ Functional.gelu.0.backward.output.0 warning" ]
 	judge 1 "$J/arg-bench.acc"
 	first culprit Functional.gelu.0.forward argument
 	says "keyword approximate is 'tanh' on the bench and not given on the device"
-	judge 0 "$J/arg-elsewhere.acc"
-	judge 0 "$J/arg-default.acc"
+	# It is not that argument; and yet two right answers to one question are the same.
+	for s in elsewhere default; do
+		judge 1 "$J/arg-$s.acc"
+		first culprit Functional.gelu.0.forward output
+	done
 }
 
 @test "the sizes of a view count where tensors have the same shape" {

@@ -38,6 +38,17 @@ is_given_otherwise(const struct acc_item *it, const struct suspect *x)
 	       x->margin >= LIMIT_PLAIN;
 }
 
+/* Both sides are right for what they were given, and that is the same: two right answers to one question are
+ * one. So the question is another: the operator, an argument, the order of a weight. What all products show
+ * is how the device multiplies. */
+static bool
+is_other_answer(const struct scan *s, const struct acc_item *it, const struct suspect *x)
+{
+	const double u = fmax(acc_item_unit(it), acc_call_unit(s->c, &s->c->call[it->call]));
+	return x->role == ROLE_OUT && !x->unseen && !x->inner && !x->weak && !it->loose &&
+	       x->cause <= LIMIT_SAME_INPUT * u && it->rms > LIMIT_OTHER_OUTPUT * u;
+}
+
 /* What is right for what the device gave it is no fault of this operator, however far the sides are
  * apart. But then something that it was given explains that: if an input has the right numbers in
  * other places, they are the wrong places; if one was not compared, who made it is suspected,
@@ -46,6 +57,8 @@ static void
 acquit(const struct scan *s, const struct acc_item *it, struct suspect *x)
 {
 	const struct hidden *h = &x->hidden;
+	if (is_other_answer(s, it, x))
+		return;
 	if (x->permuted || (h->unmade && !h->accused) || is_given_otherwise(it, x))
 		return;
 	for (unsigned i = 0; i < h->n && !h->accused; i++)
@@ -53,7 +66,7 @@ acquit(const struct scan *s, const struct acc_item *it, struct suspect *x)
 			(x->blame == x->call || h->call[i] < x->blame))
 			x->blame = h->call[i];
 	/* Of two programs, where calls are right that together stand for one, their formula may be another. */
-	const bool formula = s->two && x->role == ROLE_OUT && x->margin >= LIMIT_NAMED_ARG &&
+	const bool formula = s->other && x->role == ROLE_OUT && x->margin >= LIMIT_NAMED_ARG &&
 			     (it->loose || x->inner);
 	if (x->blame == x->call && !formula)
 		x->margin = -LIMIT_CERTAIN;
@@ -178,7 +191,7 @@ rounds_as_bench(const struct scan *s, const struct acc_item *it)
 static bool
 is_other(const struct scan *s, const struct acc_item *it)
 {
-	return s->two && !acc_is_measured(it) &&
+	return s->other && !acc_is_measured(it) &&
 	       acc_unit_low(acc_call_unit(s->c, &s->c->call[it->call]));
 }
 

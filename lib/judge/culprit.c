@@ -18,7 +18,7 @@ ranked(struct scan *s, uint32_t chosen, struct acc_finding *f)
 		bool known = i == chosen || strcmp(name, f->name) == 0;
 		for (uint32_t j = 0; j < f->nranked; j++)
 			known |= strcmp(name, list[j]) == 0;
-		if (!known && s->suspect[i].margin >= LIMIT_NAMED)
+		if (!known && !s->suspect[i].guess && s->suspect[i].margin >= LIMIT_NAMED)
 			list[f->nranked++] = name;
 	}
 	f->ranked = list;
@@ -194,7 +194,7 @@ acc_mark_suspects(struct scan *s, uint32_t chosen, struct acc_err *e)
 	for (uint32_t i = 0; i < s->nsuspect; i++) {
 		const struct suspect *x = &s->suspect[i];
 		struct acc_item *it = &c->item[x->item];
-		if (it->mark != 0)
+		if (it->mark != 0 || x->guess)
 			continue;
 		const char **why = acc_alloc(acc_mem(s), sizeof *why);
 		const char *text = acc_sentence(s, x, e);

@@ -26,6 +26,30 @@ gives_other_shape(const struct acc_case *c, uint32_t call)
 	return false;
 }
 
+/* Is it no guess that this is a pair? What both sides gave the call agrees, or they gave it a weight of other
+ * numbers. */
+static bool
+is_sure(const struct scan *s, const struct suspect *x)
+{
+	const struct acc_item *it = &s->c->item[x->item];
+	const double u = fmax(acc_item_unit(it), acc_call_unit(s->c, &s->c->call[x->call]));
+	if (x->role == ROLE_ARG)
+		return acc_given_alike(s->c, x->call) && !(s->other && acc_unit_low(s->unit));
+	/* Of what is plainly two programs, much that nobody made on one side is made on the other. */
+	if (x->role == ROLE_IN && s->other)
+		return false;
+	if (x->role == ROLE_IN && x->producer != ACC_NOCALL)
+		/* What agrees was written over by a call that took it, or by one that nobody recorded. */
+		return x->cause <= LIMIT_SAME_INPUT * u && acc_is_measured(&s->c->item[x->producer]) &&
+		       s->c->call[x->blame].key[ACC_B] != NULL && !s->c->call[x->call].backward &&
+		       (x->blame != x->call || acc_maker(s, ACC_A, &s->c->call[x->call],
+						       it->id[ACC_A]) == ACC_NOCALL);
+	if (x->role == ROLE_IN)
+		return !it->ordered && (it->weight || (x->blame == x->call && !it->exact &&
+							      !s->c->call[x->call].backward));
+	return x->role == ROLE_OUT && !x->unseen && !x->inner && x->cause <= LIMIT_SAME_INPUT * u;
+}
+
 /* Of two programs much is paired by guess. What agrees again behind a call says that it is right; a weight may
  * lie in another order; and of what one side alone calls, or a gradient that was not compared where it was made,
  * nothing says that it is the other's. */
@@ -33,15 +57,21 @@ static bool
 is_guess(const struct scan *s, const struct suspect *x)
 {
 	const struct acc_case *c = s->c;
-	if (s->cleared != NULL && (s->cleared[x->call] || s->cleared[x->blame]))
+	/* Statistics show little of 16 bits, and of what a few elements are. */
+	const bool blind = c->item[x->item].measure == ACC_BY_STAT || acc_unit_low(s->unit);
+	if (blind && !s->other)
+		return false;
+	if (s->cleared != NULL && (s->cleared[x->call] || s->cleared[x->blame]) && !is_sure(s, x))
 		return true;
 	if (x->role == ROLE_IN && (c->item[x->item].ordered || x->value <= x->limit))
 		return true;
+	if (is_sure(s, x))
+		return false;
 	if (x->role == ROLE_ARG && gives_other_shape(c, x->call))
 		return true;
-	if (x->role == ROLE_IN && c->call[x->blame].key[ACC_B] == NULL)
+	if (x->role == ROLE_IN && s->other && c->call[x->blame].key[ACC_B] == NULL)
 		return true;
-	if (x->role != ROLE_IN || !c->call[x->call].backward)
+	if (x->role != ROLE_IN || !s->other || !c->call[x->call].backward)
 		return false;
 	return x->producer == ACC_NOCALL ? x->sum == NULL : !acc_is_measured(&c->item[x->producer]);
 }
@@ -49,13 +79,14 @@ is_guess(const struct scan *s, const struct suspect *x)
 int
 acc_suspect_add(struct scan *s, const struct suspect *x)
 {
-	if (s->learning || (s->two && !x->audit && is_guess(s, x)))
+	if (s->learning)
 		return 0;
 	void *p = acc_grow(s->suspect, &s->suspect_cap, s->nsuspect + 1, sizeof *s->suspect, NULL);
 	if (p == NULL)
 		return ACC_ENOMEM;
 	s->suspect = p;
-	s->suspect[s->nsuspect++] = *x;
+	s->suspect[s->nsuspect] = *x;
+	s->suspect[s->nsuspect++].guess = x->guess || (s->two && !x->audit && is_guess(s, x));
 	return 0;
 }
 
@@ -120,6 +151,21 @@ may_stray(const struct scan *s, uint32_t call, double rms)
 	return unknown && n * rms > LIMIT_STRAY;
 }
 
+/* A kernel's fault stands, though what follows of it agrees: what is taken for computed otherwise is recomputed,
+ * and what it was made of that one side alone calls. */
+static int
+recompute_too(struct scan *s, uint32_t call, uint32_t item)
+{
+	struct suspect x = {.call = call,
+		.item = item,
+		.role = ROLE_OUT,
+		.blame = call,
+		.producer = ACC_NOCALL,
+		.guess = true};
+	acc_hidden(s, call, &x.hidden);
+	return acc_suspect_add(s, &x);
+}
+
 static int
 walk_call(struct scan *s, uint32_t call)
 {
@@ -177,6 +223,8 @@ walk_call(struct scan *s, uint32_t call)
 			s->ranked |= !k->backward && k->ranks && it->exact &&
 				     it->measure == ACC_BY_STAT;
 		} else {
+			if (it->apart && !s->learning && recompute_too(s, call, i) < 0)
+				return ACC_ENOMEM;
 			worst = fmax(worst, paired && !it->apart ? 1 : -LIMIT_CERTAIN);
 			rc = acc_judge_alone(s, call, i, &g);
 		}
@@ -302,10 +350,24 @@ decide(struct scan *s, uint32_t *chosen, uint32_t *out, struct acc_err *e)
 /* Of two programs, does a suspect stay in spite of where they part? If recomputation says so, or its argument, of
  * what is not behind that; in 16 bits, where recomputation is surer than statistics, wherever it is. */
 static bool
-stays(const struct suspect *x, const struct parting *p)
+stays(const struct scan *s, const struct suspect *x, const struct parting *p)
 {
 	const bool behind = acc_part_is_behind(p, x->blame);
+	/* Statistics that find the stretch do not show numbers in other places. */
+	if (x->role == ROLE_OUT && !behind && is_sure(s, x))
+		return true;
 	return (x->audit && (p->low || !behind)) || (x->role == ROLE_ARG && !behind);
+}
+
+/* Are there outputs of which nothing but statistics is known? */
+static bool
+is_by_statistics(const struct acc_case *c)
+{
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i))
+		if (c->item[i].kind == ACC_ITEM_TENSOR && acc_is_output(&c->item[i]) &&
+			c->item[i].measure == ACC_BY_STAT)
+			return true;
+	return false;
 }
 
 /* Is a suspect only off, not all of what it was given having been compared? */
@@ -323,17 +385,32 @@ part(struct scan *s, uint32_t chosen, uint32_t *first, struct acc_err *e)
 	const struct suspect *x = chosen == ACC_NOCALL ? NULL : &s->suspect[chosen];
 	struct parting p;
 	int rc = acc_part_find(s, x == NULL ? ACC_NOCALL : x->call, &p, e);
-	if (rc == 0 && s->two && x != NULL && !p.found && is_unknown(x)) {
+	p.found = p.found && (s->other || !is_by_statistics(s->c));
+	if (rc == 0 && s->other && x != NULL && !p.found && is_unknown(x)) {
 		*first = x->call;
 		rc = acc_part_say_unknown(s, x, e);
 		rc = rc < 0 ? rc : 1;
-	} else if (rc == 0 && p.found && (x == NULL ? acc_part_is_plain(&p) : !stays(x, &p))) {
+	} else if (rc == 0 && p.found && (x == NULL ? acc_part_is_plain(&p) : !stays(s, x, &p))) {
 		*first = acc_part_first(&p);
 		rc = acc_part_say(s, &p, x == NULL ? ACC_NOCALL : x->blame, e);
 		rc = rc < 0 ? rc : 1;
 	}
 	acc_part_release(&p);
 	return rc;
+}
+
+/* Has one side forward op calls of its own, or one for several? Else there is nothing that is written otherwise. */
+static bool
+is_rewritten(const struct acc_case *c)
+{
+	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
+		const struct acc_call *k = &c->call[i];
+		if (!k->keyed || k->backward || k->grad || k->module)
+			continue;
+		if (k->key[ACC_A] == NULL || k->key[ACC_B] == NULL || acc_call_is_fused(c, i))
+			return true;
+	}
+	return false;
 }
 
 static int
@@ -347,7 +424,9 @@ judge(struct acc_case *c, struct acc_err *e)
 	s.folded = c->passed > 0 && acc_is_folded(c);
 	s.wholes = s.folded && acc_is_folded_side(c, ACC_A) && acc_is_folded_side(c, ACC_B);
 	s.weights = acc_weight_error(c, &s.weight_unit);
-	s.two = acc_two_programs(c);
+	/* Of ranks in two layouts each side has calls of its own, however much one program they are. */
+	s.two = !s.wholes && is_rewritten(c);
+	s.other = s.two && acc_two_programs(c);
 	int rc = acc_sharded(c, e);
 	if (rc != 0)
 		return rc < 0 ? rc : acc_say_rest(c, e);
@@ -355,8 +434,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_nomem(e);
 	if (rc == 0)
 		rc = acc_forgive_masks(c, e);
-	if (rc == 0)
-		rc = acc_heal(c, e);
+	if (rc == 0 && s.two)
+		rc = acc_heal(c, s.other, e);
 	if (rc == 0)
 		rc = acc_part_clear(&s, e);
 	if (rc == 0)

@@ -78,6 +78,7 @@ struct suspect {
 	bool audit;    /* accaudit accuses it; value and limit are its own */
 	bool first;    /* of those that stand out in its rank and step */
 	bool permuted; /* something it was given holds the right numbers in other places */
+	bool guess;    /* it is recomputed, and not named for what the sides differ by: see first_bad.c */
 	struct hidden hidden;
 	const char *sum; /* of a gradient: "A.backward and B.backward", or NULL */
 };
@@ -133,7 +134,8 @@ struct scan {
 	bool ranked; /* places were found by rank, and only statistics of them are known: ties hide there */
 	bool folded; /* ranks that accfold made one */
 	bool wholes; /* of both sides: much is not compared */
-	bool two;    /* programs of one network: see acc_two_programs */
+	bool two;    /* they may be written otherwise, and what follows tells: see healed.c */
+	bool other;  /* plainly two programs: see acc_two_programs */
 	double most; /* of the errors of elements that were seen in outputs of this step and rank */
 	/* There, places that were chosen by values of ranks are not known to be the same, and some are likely to
 	 * be others: statistics of what is made of them prove nothing. The first call that chose so. */
@@ -266,8 +268,11 @@ int acc_judge_alone(struct scan *s, uint32_t call, uint32_t i, const struct give
 uint32_t acc_choose(struct scan *s, bool name);
 
 /* --- healed.c --- */
-/* Of two programs, tensors that differ where what follows agrees again are no pairs. 0 or < 0. */
-int acc_heal(struct acc_case *c, struct acc_err *e);
+/* Tensors that differ where what follows agrees again are computed otherwise; known by statistics alone, only of
+ * what is plainly two programs (other). 0 or < 0. */
+int acc_heal(struct acc_case *c, bool other, struct acc_err *e);
+/* Was a call given the same tensors on both sides, one at least? */
+bool acc_given_alike(const struct acc_case *c, uint32_t call);
 
 /* --- limit.c --- */
 /* What an output of this call may add. */

@@ -25,11 +25,14 @@ struct healing {
 	struct acc_case *c;
 	struct acc_ids
 		taker; /* (id, segment, phase) -> the first input with these values on the device */
+	struct acc_ids made; /* values that calls of the device gave */
 	struct acc_ids twin; /* forward calls some of whose tensors are no pairs */
 	uint32_t *next;      /* of each such input the next one, or ACC_NOCALL */
 	struct way *way;     /* behind each call, with what comes out of it */
 	uint8_t *phase;      /* of each call */
+	float *noise;        /* and what agrees there is off by */
 	double unit;
+	bool other; /* plainly two programs */
 };
 
 bool
@@ -47,10 +50,8 @@ acc_two_programs(struct acc_case *c)
 		alone[ACC_B] += k->key[ACC_A] == NULL;
 	}
 	const uint32_t less = alone[ACC_A] < alone[ACC_B] ? alone[ACC_A] : alone[ACC_B];
-	/* Of ranks in two layouts each side has calls of its own, however much one program they are. */
 	return fused + less > LIMIT_PROGRAM * both && both > 0 &&
-	       fused + less >= LIMIT_PROGRAM_CALLS &&
-	       !(acc_is_folded_side(c, ACC_A) && acc_is_folded_side(c, ACC_B));
+	       fused + less >= LIMIT_PROGRAM_CALLS;
 }
 
 static uint64_t
@@ -93,6 +94,9 @@ index_takers(struct healing *h, struct acc_err *e)
 	for (uint32_t i = c->nitem; i-- > 0 && rc == 0;) {
 		const struct acc_item *it = &c->item[i];
 		h->next[i] = ACC_NOCALL;
+		if (it->call != ACC_NOCALL && it->kind == ACC_ITEM_TENSOR && acc_is_output(it) &&
+			it->id[ACC_A] != 0)
+			rc = acc_ids_put(&h->made, it->id[ACC_A], i, false, e);
 		if (it->call == ACC_NOCALL || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it) ||
 			!is_traced(it) || !is_op(&c->call[it->call]))
 			continue;
@@ -197,16 +201,114 @@ errors(const struct healing *h, uint32_t call, uint32_t from, int step, float *e
 	return n;
 }
 
-/* What still agrees there. Some of the outputs before it are of pairs that are none: the median. */
+bool
+acc_given_alike(const struct acc_case *c, uint32_t call)
+{
+	const struct acc_call *k = &c->call[call];
+	bool any = false;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it))
+			continue;
+		if (!acc_is_measured(it) || !(it->rms <= LIMIT_SAME_INPUT * acc_item_unit(it)))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+/* Constants and weights are what a program starts from, and nothing behind them makes them others. */
+static bool
+is_start(const struct healing *h, uint32_t call, const struct acc_item *it)
+{
+	return acc_is_input(it) && h->phase[call] == FORWARD && !h->other &&
+	       (it->weight || (!it->exact && it->id[ACC_A] != 0 && !it->ordered &&
+				      acc_ids_get(&h->made, it->id[ACC_A]) == ACC_NOID));
+}
+
+/* One operator that was given the same gives the same, or has other arguments. What moves, adds or multiplies may
+ * take part in another formula: a scale that is divided among two factors. */
+static bool
+is_same_question(const struct healing *h, uint32_t call)
+{
+	const struct acc_call *k = &h->c->call[call];
+	const bool plain = k->cls == ACC_OP_MOVE || k->cls == ACC_OP_ADD || k->cls == ACC_OP_MUL ||
+			   k->cls == ACC_OP_ALLOC;
+	if (plain || k->key[ACC_A] == NULL || k->key[ACC_B] == NULL || h->phase[call] != FORWARD)
+		return false;
+	/* "Functional.gelu" of "Functional.gelu.3.forward" */
+	const size_t n = strcspn(strchr(k->key[ACC_A], '.') == NULL ? "" : strchr(k->key[ACC_A], '.') + 1, ".") +
+			 strcspn(k->key[ACC_A], ".") + 1;
+	return strncmp(k->key[ACC_A], k->key[ACC_B], n) == 0 && !acc_call_is_fused(h->c, call) &&
+	       acc_given_alike(h->c, call);
+}
+
+/* What all products of equal inputs show is how the device multiplies. */
+static double
+mode_of(const struct healing *h)
+{
+	const struct acc_case *c = h->c;
+	double least = INFINITY;
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
+		const struct acc_call *k = &c->call[i];
+		if (!is_op(k) || k->key[ACC_A] == NULL || k->key[ACC_B] == NULL ||
+			!acc_multiplies(k) ||
+			h->phase[i] != FORWARD || !acc_given_alike(c, i))
+			continue;
+		for (uint32_t j = k->first; j <= k->last; j++) {
+			const struct acc_item *it = &c->item[j];
+			if (it->call != i || it->kind != ACC_ITEM_TENSOR || !acc_is_output(it) ||
+				!acc_is_measured(it) || it->exact || it->count < 2)
+				continue;
+			least = fmin(least, it->rms);
+			n++;
+		}
+	}
+	return n >= LIMIT_LEARN_CALLS && least <= LIMIT_TF32 ? least : 0;
+}
+
+/* What agrees differs by noise: of what came before in its pass, the median, where no jump is counted. */
+static void
+find_noise(struct healing *h)
+{
+	const struct acc_case *c = h->c;
+	float e[LIMIT_RECENT], sorted[LIMIT_RECENT];
+	unsigned n = 0;
+	double m = 0;
+	const double mode = mode_of(h);
+	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
+		const struct acc_call *k = &c->call[i];
+		if (i == 0 || k->segment != c->call[i - 1].segment || h->phase[i] != h->phase[i - 1]) {
+			/* The backward pass begins with the errors that the forward one ends with. */
+			n = i > 0 && k->segment == c->call[i - 1].segment && n > 0 ? 1 : 0;
+			e[0] = (float)m;
+			m = n > 0 ? m : 0;
+		}
+		h->noise[i] = (float)m;
+		for (uint32_t j = k->first; j <= k->last && is_op(k); j++) {
+			const struct acc_item *it = &c->item[j];
+			const double unit = fmax(h->unit, acc_item_unit(it));
+			if (it->call != i || it->kind != ACC_ITEM_TENSOR || !acc_is_output(it) ||
+				!acc_is_measured(it) || it->exact ||
+				it->rms > LIMIT_JUMP * fmax(fmax(m, mode), LIMIT_OTHER_FLOOR * unit))
+				continue;
+			e[n++ % LIMIT_RECENT] = it->rms;
+			const unsigned have = n < LIMIT_RECENT ? n : LIMIT_RECENT;
+			memcpy(sorted, e, have * sizeof *sorted);
+			qsort(sorted, have, sizeof *sorted, by_size);
+			m = sorted[(have - 1) / 2];
+		}
+	}
+}
+
+/* What still agrees there. */
 static double
 usual(const struct healing *h, uint32_t call, const struct acc_item *it)
 {
-	float e[LIMIT_RECENT];
-	const unsigned n = errors(h, call, call - 1, -1, e, LIMIT_RECENT);
 	const double unit = fmax(h->unit, acc_item_unit(it));
-	return LIMIT_MARGIN *
-	       ((acc_unit_low(unit) ? LIMIT_UNTRACED_FLOOR_16 : LIMIT_UNTRACED_FLOOR) * unit +
-		       LIMIT_UNTRACED_GAIN * (n == 0 ? 0 : e[(n - 1) / 2]));
+	const double floor = acc_unit_low(unit) ? LIMIT_OTHER_FLOOR_16 : LIMIT_OTHER_FLOOR;
+	return LIMIT_MARGIN * (floor * unit + h->noise[call]);
 }
 
 /* Gradients of what several calls take are added up without a call. So one that nobody takes says that an
@@ -296,24 +398,28 @@ heal_call(struct healing *h, uint32_t call, struct acc_err *e)
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_measured(it) ||
 			!(it->rms > 0))
 			continue;
-		it->apart = (back && error_of(it) > usual(h, call, it)) || heals(h, call, it);
+		if ((it->measure == ACC_BY_STAT && !h->other) ||
+			error_of(it) <= usual(h, call, it) || is_start(h, call, it) ||
+			(!acc_is_input(it) && is_same_question(h, call)))
+			continue;
+		it->apart = back || heals(h, call, it);
 		any |= it->apart;
 	}
 	return any && !k->backward ? acc_ids_put(&h->twin, k->twin, call, true, e) : 0;
 }
 
 int
-acc_heal(struct acc_case *c, struct acc_err *e)
+acc_heal(struct acc_case *c, bool other, struct acc_err *e)
 {
-	if (!acc_two_programs(c))
-		return 0;
-	struct healing h = {.c = c, .unit = acc_network_unit(c)};
+	struct healing h = {.c = c, .other = other, .unit = acc_network_unit(c)};
 	h.next = malloc((c->nitem + (size_t)1) * sizeof *h.next);
 	h.way = malloc((c->ncall + (size_t)1) * sizeof *h.way);
 	h.phase = malloc(c->ncall + (size_t)1);
-	int rc = h.next == NULL || h.way == NULL || h.phase == NULL ? acc_nomem(e) : 0;
+	h.noise = malloc((c->ncall + (size_t)1) * sizeof *h.noise);
+	int rc = h.next == NULL || h.way == NULL || h.phase == NULL || h.noise == NULL ? acc_nomem(e) : 0;
 	if (rc == 0) {
 		find_phases(&h);
+		find_noise(&h);
 		rc = index_takers(&h, e);
 	}
 	if (rc == 0) {
@@ -326,9 +432,11 @@ acc_heal(struct acc_case *c, struct acc_err *e)
 				c->item[i].measure = ACC_UNMEASURED;
 	}
 	acc_ids_release(&h.taker);
+	acc_ids_release(&h.made);
 	acc_ids_release(&h.twin);
 	free(h.next);
 	free(h.way);
 	free(h.phase);
+	free(h.noise);
 	return rc;
 }

@@ -156,6 +156,15 @@
 	X(PLAIN, 1, \
 		"decades of the limit: beside it, products no rougher than TF32 are not named", \
 		LIMIT_TRIED) \
+	X(SAME_INPUT, 4, "u: what a call was given is the same on both sides", \
+		"two roundings to 16 bits, 2 u each at most") \
+	X(OTHER_OUTPUT, 64, \
+		"u: what a call then gives is another operator's, or of other arguments, if each side is right for " \
+		"its own", \
+		"8 times what other operators may add, and a kernel's sum of thousands") \
+	X(JUMP, 64, \
+		"times the noise before it: an error that is larger is none of the noise of what follows", \
+		"as other-output, by which equal inputs show another operator") \
 	N(AUDIT_BATCH, 32, "suspects are recomputed at a time", "for the time that it takes") \
 	N(AUDIT_MOST, 1024, "of all", "as audit-batch") \
 	N(AUDIT_REST, 128, \

@@ -333,6 +333,21 @@ add_movers(struct parting *p, struct acc_err *e)
 	return rc;
 }
 
+/* Does one side alone call any of it? Else the op calls are pairs, and what they add tells. */
+static bool
+is_rewritten(const struct parting *p)
+{
+	for (int s = 0; s < 2; s++)
+		for (uint32_t i = 0; i < p->side[s].nstep; i++) {
+			const struct part_step *t = &p->side[s].step[i];
+			const struct acc_call *k = &p->c->call[t->call];
+			if (t->in && (k->key[ACC_A] == NULL || k->key[ACC_B] == NULL ||
+					     acc_call_is_fused(p->c, t->call)))
+				return true;
+		}
+	return false;
+}
+
 static int
 locate(struct parting *p, struct acc_err *e)
 {
@@ -354,7 +369,7 @@ locate(struct parting *p, struct acc_err *e)
 	if (rc < 0)
 		return rc;
 	count(p);
-	p->found = p->ncompute[ACC_A] > 0 && p->ncompute[ACC_B] > 0 && measure(p);
+	p->found = p->ncompute[ACC_A] > 0 && p->ncompute[ACC_B] > 0 && is_rewritten(p) && measure(p);
 	p->fed = is_fed(p);
 	return 0;
 }
@@ -381,7 +396,7 @@ acc_part_clear(struct scan *s, struct acc_err *e)
 				s->cleared[p.side[ACC_A].step[j].call] = true;
 		for (uint32_t j = 0; j < p.side[ACC_A].nvalue && rc == 0; j++) {
 			const struct part_value *v = &p.side[ACC_A].value[j];
-			c->item[v->item].ordered = is_weight(&p, v);
+			c->item[v->item].ordered = is_weight(&p, v) && v->off <= LIMIT_STAT_F32;
 		}
 		acc_part_release(&p);
 	}

@@ -83,6 +83,32 @@ say_end(struct scan *s, const struct extent *x, struct acc_err *e)
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
+static int
+say_extent(struct scan *s, const struct extent *x, const struct suspect *culprit, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	struct acc_finding *f = acc_case_find(c, "unmatched", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	const char *end = culprit == NULL ? end_text(c, acc_mem(s), x) : "";
+	const char *apart =
+		x->apart == 0 ? ""
+			      : acc_say(acc_mem(s),
+					"; what follows agrees again behind %u tensor%s, taken for"
+					" computed otherwise",
+					x->apart, x->apart == 1 ? "" : "s");
+	f->rule = "program";
+	f->value = x->compared;
+	f->doubtful = true;
+	f->text =
+		end == NULL || apart == NULL
+			? NULL
+			: acc_say(acc_mem(s),
+				  "two programs of one network: %u of the device's %u op calls were compared%s%s",
+				  x->compared, x->calls, apart, end);
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
 int
 acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 {
@@ -97,30 +123,13 @@ acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *
 		if (k->keyed && !k->module && !k->grad && k->key[ACC_A] != NULL)
 			look(c, i, back, &x);
 	}
-	struct acc_finding *f = acc_case_find(c, "unmatched", e);
-	if (f == NULL)
-		return ACC_ENOMEM;
-	const char *end = culprit == NULL ? end_text(c, acc_mem(s), &x) : "";
-	const char *apart =
-		x.apart == 0 ? ""
-			     : acc_say(acc_mem(s),
-				       "; what follows agrees again behind %u tensor%s, taken for"
-				       " computed otherwise",
-				       x.apart, x.apart == 1 ? "" : "s");
-	f->rule = "program";
-	f->value = x.compared;
-	f->doubtful = true;
-	f->text =
-		end == NULL || apart == NULL
-			? NULL
-			: acc_say(acc_mem(s),
-				  "two programs of one network: %u of the device's %u op calls were compared%s%s",
-				  x.compared, x.calls, apart, end);
-	if (f->text == NULL)
-		return acc_nomem(e);
-	if (culprit != NULL)
-		return 0;
-	if (x.compared * LIMIT_PROGRAM_LEAST < x.calls && (x.last == ACC_NOCALL || x.behind > 0))
+	int rc = acc_two_programs(c) || x.apart > 0 ? say_extent(s, &x, culprit, e) : 0;
+	for (uint32_t i = 0; i < c->nfinding && rc == 0; i++)
+		if (c->finding[i].bad)
+			return 0;
+	if (rc < 0)
+		return rc;
+	if (acc_two_programs(c) && x.compared * LIMIT_PROGRAM_LEAST < x.calls && (x.last == ACC_NOCALL || x.behind > 0))
 		c->nothing = "too few op calls were compared to call the rest clean";
-	return say_end(s, &x, e);
+	return s->other || x.apart > 0 ? say_end(s, &x, e) : 0;
 }

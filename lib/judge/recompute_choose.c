@@ -91,12 +91,12 @@ acc_recompute_choose(struct acc_recompute *t, const struct scan *s, uint32_t cho
 	for (uint32_t i = 0; i < s->nsuspect; i++) {
 		const struct suspect *x = &s->suspect[i];
 		t->state[x->call] |= x->role == ROLE_OUT ? ACCUSED : 0;
-		any |= x->first && is_due(t, x);
+		any |= (x->first || x->guess) && is_due(t, x);
 	}
 	for (uint32_t i = 0; i < s->nsuspect && any && t->done + all < LIMIT_AUDIT_MOST; i++) {
 		const struct suspect *x = &s->suspect[i];
 		bool due = is_due(t, x) && (t->state[x->call] & SUSPECT) == 0;
-		if (!due || !(x->first || (i >= chosen && n < LIMIT_AUDIT_BATCH)))
+		if (!due || !(x->first || x->guess || (i >= chosen && n < LIMIT_AUDIT_BATCH)))
 			continue;
 		acc_recompute_want(t, x->call, SUSPECT);
 		for (unsigned h = 0; h < x->hidden.n; h++)
