@@ -45,7 +45,7 @@ static bool
 is_other_answer(const struct scan *s, const struct acc_item *it, const struct suspect *x)
 {
 	const double u = fmax(acc_item_unit(it), acc_call_unit(s->c, &s->c->call[it->call]));
-	return x->role == ROLE_OUT && !x->unseen && !x->inner && !x->weak && !it->loose &&
+	return x->role == ROLE_OUT && !x->unseen && !x->inner && !x->weak &&
 	       x->cause <= LIMIT_SAME_INPUT * u && it->rms > LIMIT_OTHER_OUTPUT * u;
 }
 
