@@ -519,3 +519,23 @@ broken() { # device, bench
 	printf 'accuracy.start_record(True, "./record_dir", 1)\n' >gpu.py
 	[ "$(broken npu.py gpu.py)" = "1 dump_scope=error dump_skip=error script_seed=warning dump_task=warning" ]
 }
+
+@test "adam is AdamW in Megatron and DeepSpeed, unless told otherwise" {
+	cd "$BATS_TEST_TMPDIR"
+	ds() { # type, further parameters
+		echo "{\"train_batch_size\": 8, \"zero_optimization\": {\"stage\": 1}, \"optimizer\": {\"type\": \"$1\", \"params\": {\"lr\": 1e-4$2}}}"
+	}
+	ds Adam >adam.json
+	ds AdamW >adamw.json
+	ds Adam ', "adam_w_mode": false' >l2.json
+	sides 0 adam.json -- adamw.json -- --all
+	row optimizer '.bad == null'
+	sides 1 l2.json -- adamw.json
+	row optimizer '.bad == "error"'
+	# Megatron's scripts against DeepSpeed's file.
+	gpt --num-layers 2 --optimizer adam >mega.sh
+	sides 0 mega.sh -- adamw.json -- --all
+	row optimizer '.bad == null'
+	sides 1 mega.sh -- l2.json
+	row optimizer '.bad == "error"'
+}
