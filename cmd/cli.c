@@ -27,7 +27,8 @@ hold_standard(void)
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
 			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) {
 			/* 2 may be what is closed. */
-			fputs("a standard descriptor is closed, and /dev/null cannot be opened\n", stderr);
+			fputs("a standard descriptor is closed, and /dev/null cannot be opened\n",
+				stderr);
 			_exit(2);
 		}
 }

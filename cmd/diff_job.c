@@ -20,7 +20,7 @@ struct couple {
 struct job {
 	const struct diff_opt *opt;
 	const char *folder[2];
-	struct acc_held held[2];
+	struct acc_holding held[2];
 	struct words skipped;
 	const char *cause; /* the kind that may be it; NULL: none yet */
 	int *kept;         /* of each part: its records, for a report */
@@ -45,7 +45,7 @@ say(const struct job *j, const char *fmt, ...)
 /* --- what belongs together --- */
 
 static void
-names_of(const struct acc_held *held, enum acc_holds what, struct acc_nameset *out)
+names_of(const struct acc_holding *held, enum acc_holds what, struct acc_nameset *out)
 {
 	for (size_t i = 0; i < held->n; i++)
 		if (held->part[i].holds == what &&
@@ -244,16 +244,18 @@ report(struct job *j)
 	char *text = prog_read(p->err);
 	for (char *save, *line = strtok_r(text, "\n", &save); line != NULL;
 		line = strtok_r(NULL, "\n", &save)) {
-		int fd = -1, at = 0;
+		static const char dev[] = "/dev/fd/";
 		const char *rest = line;
 		if (strncmp(line, "accfmt: ", 8) == 0)
 			rest = line + 8;
-		const bool named = sscanf(rest, "/dev/fd/%d%n", &fd, &at) == 1;
+		const bool named = strncmp(rest, dev, sizeof dev - 1) == 0;
+		char *end = (char *)rest;
+		const long fd = named ? strtol(rest + sizeof dev - 1, &end, 10) : -1;
 		size_t part = 0;
 		while (named && part < j->parts && j->kept[part] != fd)
 			part++;
 		fprintf(stderr, "%s%s%s\n", rest != line ? "accdiff: " : "",
-			named ? diff_text("part %zu", part + 1) : "", rest + (named ? at : 0));
+			named ? diff_text("part %zu", part + 1) : "", end);
 	}
 	free(text);
 	if (status > 2)

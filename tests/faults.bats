@@ -106,7 +106,7 @@ commands() {
 	# No program lacks its line.
 	[ "$(commands | cut -d' ' -f1 | sort)" = "$(cd "$BIN" && find . -maxdepth 1 -type f -name 'acc*' -printf '%f\n' | sort)" ]
 	commands >table
-	while read -r name command; do
+	while read -r _ command; do
 		rm -rf page.html plot.svg want && mkdir want
 		status=0
 		sh -c "$command" </dev/null >want/out || status=$?

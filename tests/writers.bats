@@ -5,7 +5,7 @@ load helper
 
 setup() {
 	tar -C "$BATS_TEST_TMPDIR" -xzf "$BATS_TEST_DIRNAME/data/weights/writers.tar.gz"
-	cd "$BATS_TEST_TMPDIR"
+	cd "$BATS_TEST_TMPDIR" || return
 }
 
 compare() { # status, device, bench: the findings in $text

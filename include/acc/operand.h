@@ -41,7 +41,7 @@ struct acc_held_part {
 	const char *name; /* beneath the folder; ".": the folder itself is read as one */
 	enum acc_holds holds;
 };
-struct acc_held {
+struct acc_holding {
 	struct acc_held_part *part;
 	size_t n, cap;
 	struct acc_err missed; /* the first that could not be looked at, */
@@ -51,8 +51,8 @@ struct acc_held {
 /* Of a folder, what is recognised in it and up to three folders deep. What is recognised as a whole
  * is not looked into, links are not followed, and names that begin with a dot are passed over. Zero
  * *j before. 1: it is of several kinds, a job's folder; 0: it is not, or no folder; or < 0. */
-int acc_held_look(struct acc_held *j, const char *path, struct acc_err *e);
-void acc_held_release(struct acc_held *j);
+int acc_held_look(struct acc_holding *j, const char *path, struct acc_err *e);
+void acc_held_release(struct acc_holding *j);
 
 /* --- what the first records of a dump say --- */
 struct acc_glance_opt {

@@ -37,12 +37,12 @@ struct figures {
 	uint64_t nonfinite;      /* steps at which NaN or Inf differ */
 	int64_t odd;             /* the first of them */
 	uint64_t neither;        /* steps at which both are NaN or infinite: not compared */
-	int64_t lost;            /* from here on none is compared: INT64_MIN where the last ones are */
-	int64_t nan[2];          /* first step of each side that is not finite */
-	uint64_t spikes[2];      /* of one side alone */
-	int64_t spike[2];        /* the largest */
-	int shift;               /* 1: the device has the bench's next value; -1: the last */
-	bool constant[2];        /* the same value at all steps */
+	int64_t lost;       /* from here on none is compared: INT64_MIN where the last ones are */
+	int64_t nan[2];     /* first step of each side that is not finite */
+	uint64_t spikes[2]; /* of one side alone */
+	int64_t spike[2];   /* the largest */
+	int shift;          /* 1: the device has the bench's next value; -1: the last */
+	bool constant[2];   /* the same value at all steps */
 };
 
 /* The largest difference of the bench's runs in each of nb equal parts of the steps from begin

@@ -99,7 +99,8 @@ acc_curve_fraction(struct acc_arena *mem, const struct acc_curve_factor *f)
 	for (int q = 1; q <= LARGEST_DENOMINATOR; q++) {
 		double p = round(f->value * q);
 		/* Of tolerances this wide any number is a fraction. */
-		if (p < 1 || p > 1 << 20 || fabs(p / (f->value * q) - 1) > f->tol || q * q * f->tol > 0.02)
+		if (p < 1 || p > 1 << 20 || fabs(p / (f->value * q) - 1) > f->tol ||
+			q * q * f->tol > 0.02)
 			continue;
 		return q == 1 ? acc_arena_printf(mem, "%.0f", p)
 			      : acc_arena_printf(mem, "%.0f/%d", p, q);

@@ -139,7 +139,8 @@ lost(struct scene *s)
 		return say(s, c, "overflow", f->lost, f->lost,
 			acc_say(mem,
 				"%s is %s on both sides from the first step that both logged, %" PRId64
-				", to the last, %" PRId64 ": nothing of it is compared. Both runs are "
+				", to the last, %" PRId64
+				": nothing of it is compared. Both runs are "
 				"broken; dump step %" PRId64 " of each, and let accdiff name the "
 				"first operator of each that makes it",
 				c->tag, value, f->lost, f->end, f->lost));
@@ -177,13 +178,13 @@ factor(struct scene *s)
 		return 0;
 	const char *number = acc_curve_fraction(mem, &f);
 	const char *what =
-		f.norm ? acc_say(mem, ", and so is %s%s", s->norm->tag,
-				 f.varies ? ", of each step by a factor of its own" : "")
-		: f.norm_agrees
-			? acc_say(mem, ", while %s agrees: it is printed otherwise, or divided "
-				       "behind the backward pass",
-				  s->norm->tag)
-			: acc_say(mem, " at all %" PRIu64 " steps", c->f.n);
+		f.norm          ? acc_say(mem, ", and so is %s%s", s->norm->tag,
+                                 f.varies ? ", of each step by a factor of its own" : "")
+		: f.norm_agrees ? acc_say(mem,
+					  ", while %s agrees: it is printed otherwise, or divided "
+					  "behind the backward pass",
+					  s->norm->tag)
+				: acc_say(mem, " at all %" PRIu64 " steps", c->f.n);
 	if (number == NULL || what == NULL)
 		return acc_nomem(s->e);
 	return say(s, c, "forward", c->f.begin, INT64_MIN,
@@ -543,8 +544,8 @@ other(struct scene *s)
 int
 acc_curve_stage(struct acc_curves *cs, struct acc_err *e)
 {
-	static int (*const stages[])(struct scene *) = {overflow, lost, factor, forward, backward, schedule,
-		steady, late_gap, spike, parted, late, other};
+	static int (*const stages[])(struct scene *) = {overflow, lost, factor, forward, backward,
+		schedule, steady, late_gap, spike, parted, late, other};
 	struct scene s = {.cs = cs,
 		.e = e,
 		.loss = find(cs, ROLE_LOSS, "loss"),

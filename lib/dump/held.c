@@ -18,13 +18,13 @@ struct entry {
 };
 
 struct walk {
-	struct acc_held *j;
+	struct acc_holding *j;
 	const char *top;
 	struct acc_buf found; /* of struct entry */
 };
 
 static void
-miss(struct acc_held *j, const struct acc_err *why)
+miss(struct acc_holding *j, const struct acc_err *why)
 {
 	if (j->nmissed++ == 0)
 		j->missed = *why;
@@ -32,7 +32,7 @@ miss(struct acc_held *j, const struct acc_err *why)
 
 /* The format of a file or folder, or NULL; < 0 where memory ran out. What cannot be told is kept. */
 static int
-form_of(struct acc_held *j, const char *path, const char **form, struct acc_err *e)
+form_of(struct acc_holding *j, const char *path, const char **form, struct acc_err *e)
 {
 	struct acc_err why = {0};
 	const struct acc_dump *d = acc_dump_probe(path, &why);
@@ -55,7 +55,7 @@ joined(struct acc_arena *m, const char *folder, const char *name)
 static int
 take(struct walk *w, int dirfd, const char *folder, const char *name, struct acc_err *e)
 {
-	struct acc_held *j = w->j;
+	struct acc_holding *j = w->j;
 	struct stat st;
 	struct acc_err why = {0};
 	struct entry x = {.name = joined(&j->mem, folder, name)};
@@ -146,7 +146,7 @@ kind_of(const char *path, const char *form, enum acc_holds *holds, struct acc_er
 static int
 add(struct walk *w, const char *name, const char *form, struct acc_err *e)
 {
-	struct acc_held *j = w->j;
+	struct acc_holding *j = w->j;
 	struct acc_held_part *part = acc_grow(j->part, &j->cap, j->n + 1, sizeof *part, e);
 	const char *path = strcmp(name, ".") == 0 ? w->top : joined(&j->mem, w->top, name);
 	if (part == NULL || path == NULL)
@@ -158,7 +158,7 @@ add(struct walk *w, const char *name, const char *form, struct acc_err *e)
 
 /* Of several kinds? */
 static bool
-is_mixed(const struct acc_held *j)
+is_mixed(const struct acc_holding *j)
 {
 	for (size_t i = 1; i < j->n; i++)
 		if (j->part[i].holds != j->part[0].holds)
@@ -167,7 +167,7 @@ is_mixed(const struct acc_held *j)
 }
 
 int
-acc_held_look(struct acc_held *j, const char *path, struct acc_err *e)
+acc_held_look(struct acc_holding *j, const char *path, struct acc_err *e)
 {
 	/* What a recorder wrote is one, whatever lies in it. */
 	static const char parts[] = "npy npz pt hand safetensors dcp megatron universal msckpt";
@@ -195,9 +195,9 @@ acc_held_look(struct acc_held *j, const char *path, struct acc_err *e)
 }
 
 void
-acc_held_release(struct acc_held *j)
+acc_held_release(struct acc_holding *j)
 {
 	free(j->part);
 	acc_arena_release(&j->mem);
-	*j = (struct acc_held){0};
+	*j = (struct acc_holding){0};
 }

@@ -22,14 +22,14 @@ static const char *const tensor_keys[] = {"kind", "name", "step", "rank", "io", 
 	"stat.crc32", "audit.ok", "audit.err", "audit.limit", "audit.cause", "audit.skip", "err",
 	"bad", "why", "text", NULL};
 static const char *const curve_keys[] = {"kind", "tag", "class", "role", "n", "begin", "end",
-	"first", "beyond", "stays", "apart", "nonfinite", "neither", "lost", "res", "max_abs", "at", "max_rel",
-	"most_rel", "mean_abs", "mean_rel", "late_abs", "begin_abs", "begin_rel", "final",
-	"final_rel", "offset", "offset_rel", "offset_p", "slope", "trend_p", "drift", "change",
-	"change_rel", "change_t", "signs", "a.nan", "b.nan", "a.spikes", "a.spike", "b.spikes",
-	"b.spike", "a.only", "b.only", "a.repeated", "b.repeated", "shift", "lr0", "noise.runs",
-	"noise.max_abs", "noise.mean_abs", "noise.mean_rel", "outside", "inside", "bad", "rule",
-	"value", "limit", "limit_from", "why", "what", "name", "stage", "step", "dump", "ranked",
-	"text", NULL};
+	"first", "beyond", "stays", "apart", "nonfinite", "neither", "lost", "res", "max_abs", "at",
+	"max_rel", "most_rel", "mean_abs", "mean_rel", "late_abs", "begin_abs", "begin_rel",
+	"final", "final_rel", "offset", "offset_rel", "offset_p", "slope", "trend_p", "drift",
+	"change", "change_rel", "change_t", "signs", "a.nan", "b.nan", "a.spikes", "a.spike",
+	"b.spikes", "b.spike", "a.only", "b.only", "a.repeated", "b.repeated", "shift", "lr0",
+	"noise.runs", "noise.max_abs", "noise.mean_abs", "noise.mean_rel", "outside", "inside",
+	"bad", "rule", "value", "limit", "limit_from", "why", "what", "name", "stage", "step",
+	"dump", "ranked", "text", NULL};
 static const char *const curve_short[] = {"tag", "n", "first", "beyond", "max_abs", "at",
 	"mean_rel", "begin_rel", "final_rel", "drift", "inside", "bad", "rule", NULL};
 static const char *const point_keys[] = {"kind", "a.tag", "b.tag", "a.step", "b.step", "a.value",

@@ -111,14 +111,15 @@ plain(struct acc_str s, struct acc_literal *out, uint32_t *n)
 static uint32_t
 wrapped(struct acc_str s, struct acc_str *inner)
 {
-	static const char *const types[] = {"np.float64(", "np.float32(", "np.float16(", "np.int64(",
-		"np.int32(", "numpy.float64(", "numpy.float32(", "tensor(", "Tensor(", "Array(",
-		"array("};
+	static const char *const types[] = {"np.float64(", "np.float32(", "np.float16(",
+		"np.int64(", "np.int32(", "numpy.float64(", "numpy.float32(", "tensor(", "Tensor(",
+		"Array(", "array("};
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
 		uint32_t at = (uint32_t)strlen(types[i]);
 		const char *close = s.n <= at || memcmp(s.p, types[i], at) != 0
 					    ? NULL
-					    : memchr(s.p + at, ')', s.n - at < LIMIT ? s.n - at : LIMIT);
+					    : memchr(s.p + at, ')',
+						      s.n - at < LIMIT ? s.n - at : LIMIT);
 		if (close == NULL)
 			continue;
 		*inner = (struct acc_str){s.p + at, (uint32_t)(close - s.p) - at};

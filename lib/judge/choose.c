@@ -86,8 +86,7 @@ acc_choose(struct scan *s, bool name)
 	/* An argument explains what comes out of its call. */
 	for (uint32_t i = best; best != ACC_NOCALL && i < s->nsuspect; i++)
 		if (!s->suspect[i].guess && s->suspect[i].call == s->suspect[best].call &&
-			s->suspect[i].role == ROLE_ARG &&
-			s->suspect[best].role == ROLE_OUT)
+			s->suspect[i].role == ROLE_ARG && s->suspect[best].role == ROLE_OUT)
 			return i;
 	return best;
 }

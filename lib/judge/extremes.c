@@ -120,7 +120,8 @@ is_skipped(struct acc_case *c, uint32_t call, bool *yes, struct acc_err *e)
 			continue;
 		if (acc_case_record(c, &c->item[i], &r, e) < 0)
 			return e->code;
-		*yes |= acc_str_is(acc_get_text(r, side_of(r), "pos"), "2") && extremes_of(r).high > 0;
+		*yes |= acc_str_is(acc_get_text(r, side_of(r), "pos"), "2") &&
+			extremes_of(r).high > 0;
 	}
 	return 0;
 }

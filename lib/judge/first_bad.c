@@ -40,7 +40,8 @@ is_sure(const struct scan *s, const struct suspect *x)
 		return false;
 	if (x->role == ROLE_IN && x->producer != ACC_NOCALL)
 		/* What agrees was written over by a call that took it, or by one that nobody recorded. */
-		return x->cause <= LIMIT_SAME_INPUT * u && acc_is_measured(&s->c->item[x->producer]) &&
+		return x->cause <= LIMIT_SAME_INPUT * u &&
+		       acc_is_measured(&s->c->item[x->producer]) &&
 		       s->c->call[x->blame].key[ACC_B] != NULL && !s->c->call[x->call].backward &&
 		       (x->blame != x->call || acc_maker(s, ACC_A, &s->c->call[x->call],
 						       it->id[ACC_A]) == ACC_NOCALL);

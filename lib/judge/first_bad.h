@@ -78,7 +78,7 @@ struct suspect {
 	bool audit;    /* accaudit accuses it; value and limit are its own */
 	bool first;    /* of those that stand out in its rank and step */
 	bool permuted; /* something it was given holds the right numbers in other places */
-	bool guess;    /* it is recomputed, and not named for what the sides differ by: see first_bad.c */
+	bool guess; /* it is recomputed, and not named for what the sides differ by: see first_bad.c */
 	struct hidden hidden;
 	const char *sum; /* of a gradient: "A.backward and B.backward", or NULL */
 };

@@ -237,7 +237,10 @@ is_same_question(const struct healing *h, uint32_t call)
 	if (plain || k->key[ACC_A] == NULL || k->key[ACC_B] == NULL || h->phase[call] != FORWARD)
 		return false;
 	/* "Functional.gelu" of "Functional.gelu.3.forward" */
-	const size_t n = strcspn(strchr(k->key[ACC_A], '.') == NULL ? "" : strchr(k->key[ACC_A], '.') + 1, ".") +
+	const size_t n = strcspn(strchr(k->key[ACC_A], '.') == NULL
+					 ? ""
+					 : strchr(k->key[ACC_A], '.') + 1,
+				 ".") +
 			 strcspn(k->key[ACC_A], ".") + 1;
 	return strncmp(k->key[ACC_A], k->key[ACC_B], n) == 0 && !acc_call_is_fused(h->c, call) &&
 	       acc_given_alike(h->c, call);
@@ -253,8 +256,7 @@ mode_of(const struct healing *h)
 	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
 		const struct acc_call *k = &c->call[i];
 		if (!is_op(k) || k->key[ACC_A] == NULL || k->key[ACC_B] == NULL ||
-			!acc_multiplies(k) ||
-			h->phase[i] != FORWARD || !acc_given_alike(c, i))
+			!acc_multiplies(k) || h->phase[i] != FORWARD || !acc_given_alike(c, i))
 			continue;
 		for (uint32_t j = k->first; j <= k->last; j++) {
 			const struct acc_item *it = &c->item[j];
@@ -279,7 +281,8 @@ find_noise(struct healing *h)
 	const double mode = mode_of(h);
 	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
 		const struct acc_call *k = &c->call[i];
-		if (i == 0 || k->segment != c->call[i - 1].segment || h->phase[i] != h->phase[i - 1]) {
+		if (i == 0 || k->segment != c->call[i - 1].segment ||
+			h->phase[i] != h->phase[i - 1]) {
 			/* The backward pass begins with the errors that the forward one ends with. */
 			n = i > 0 && k->segment == c->call[i - 1].segment && n > 0 ? 1 : 0;
 			e[0] = (float)m;
@@ -291,7 +294,8 @@ find_noise(struct healing *h)
 			const double unit = fmax(h->unit, acc_item_unit(it));
 			if (it->call != i || it->kind != ACC_ITEM_TENSOR || !acc_is_output(it) ||
 				!acc_is_measured(it) || it->exact ||
-				it->rms > LIMIT_JUMP * fmax(fmax(m, mode), LIMIT_OTHER_FLOOR * unit))
+				it->rms >
+					LIMIT_JUMP * fmax(fmax(m, mode), LIMIT_OTHER_FLOOR * unit))
 				continue;
 			e[n++ % LIMIT_RECENT] = it->rms;
 			const unsigned have = n < LIMIT_RECENT ? n : LIMIT_RECENT;
@@ -416,7 +420,9 @@ acc_heal(struct acc_case *c, bool other, struct acc_err *e)
 	h.way = malloc((c->ncall + (size_t)1) * sizeof *h.way);
 	h.phase = malloc(c->ncall + (size_t)1);
 	h.noise = malloc((c->ncall + (size_t)1) * sizeof *h.noise);
-	int rc = h.next == NULL || h.way == NULL || h.phase == NULL || h.noise == NULL ? acc_nomem(e) : 0;
+	int rc = h.next == NULL || h.way == NULL || h.phase == NULL || h.noise == NULL
+			 ? acc_nomem(e)
+			 : 0;
 	if (rc == 0) {
 		find_phases(&h);
 		find_noise(&h);

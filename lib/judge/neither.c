@@ -40,9 +40,9 @@ named_loss(struct acc_case *c, const struct acc_item *it, bool *yes, struct acc_
 /* The calls of one step and rank. */
 struct scene {
 	uint32_t first, end; /* calls */
-	uint64_t back;       /* twin of the first backward call: what it begins with is the loss's */
-	bool backward;       /* there is one */
-	uint32_t last;       /* the last item that is a scalar of a forward call, or ACC_NOCALL */
+	uint64_t back; /* twin of the first backward call: what it begins with is the loss's */
+	bool backward; /* there is one */
+	uint32_t last; /* the last item that is a scalar of a forward call, or ACC_NOCALL */
 };
 
 static struct scene
@@ -161,7 +161,7 @@ say_lost(struct acc_case *c, struct acc_err *e)
 			rc = acc_nomem(e);
 		if (rc == 0)
 			*at = item == ACC_NOCALL ? 0
-			      : *at == 0	 ? (uint64_t)1 << 32 | j
+			      : *at == 0         ? (uint64_t)1 << 32 | j
 						 : *at + ((uint64_t)1 << 32);
 		j = s.end;
 	}

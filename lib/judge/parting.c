@@ -369,7 +369,8 @@ locate(struct parting *p, struct acc_err *e)
 	if (rc < 0)
 		return rc;
 	count(p);
-	p->found = p->ncompute[ACC_A] > 0 && p->ncompute[ACC_B] > 0 && is_rewritten(p) && measure(p);
+	p->found = p->ncompute[ACC_A] > 0 && p->ncompute[ACC_B] > 0 && is_rewritten(p) &&
+		   measure(p);
 	p->fed = is_fed(p);
 	return 0;
 }

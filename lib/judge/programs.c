@@ -129,7 +129,8 @@ acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *
 			return 0;
 	if (rc < 0)
 		return rc;
-	if (acc_two_programs(c) && x.compared * LIMIT_PROGRAM_LEAST < x.calls && (x.last == ACC_NOCALL || x.behind > 0))
+	if (acc_two_programs(c) && x.compared * LIMIT_PROGRAM_LEAST < x.calls &&
+		(x.last == ACC_NOCALL || x.behind > 0))
 		c->nothing = "too few op calls were compared to call the rest clean";
 	return s->other || x.apart > 0 ? say_end(s, &x, e) : 0;
 }

@@ -18,7 +18,7 @@ struct acc_laid {
 	uint64_t layout; /* hash of the text; 0: as it is */
 	uint64_t whole;  /* the tensor of which it takes a part; 0: none */
 	uint32_t item;
-	uint64_t count, of;        /* elements of the part, and of the whole; of 0: unknown */
+	uint64_t count, of; /* elements of the part, and of the whole; of 0: unknown */
 	bool padded, varied;
 	enum wrong wrong;
 	int8_t fits; /* what acc_rows_fit says; of what it says nothing, -1 */

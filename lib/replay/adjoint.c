@@ -38,7 +38,7 @@ fate(const struct acc_adjoint *a, const struct acc_range *range, const struct ac
 	enum acc_fate f = acc_fate_of(range, rec, ref, s->abs[i]);
 	/* What NaN and Inf leave of a slope tells nothing; what they leave of a sum, they do everywhere. */
 	if (!isfinite(s->abs[i]))
-		return f == ACC_RIGHT					 ? ACC_RIGHT
+		return f == ACC_RIGHT                                ? ACC_RIGHT
 		       : a->exact && isfinite(rec) && !isfinite(ref) ? ACC_WRONG
 								     : ACC_LEFT;
 	return f;

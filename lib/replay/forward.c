@@ -178,11 +178,10 @@ judge_block(const struct yardstick *y, const double *rec, const double *ref, con
 		if (f == ACC_LEFT || (f == ACC_RIGHT && !isfinite(ref[i])))
 			continue;
 		double wrong = f == ACC_WRONG ? INFINITY : 0;
-		acc_err_add(s, f != ACC_NUMBER ? wrong
-					       : error(y, y->r.work, rec[i], ref[i], mag[i]));
-		acc_err_add(coarse, f != ACC_NUMBER
-					    ? wrong
-					    : error(y, y->r.coarse, rec[i], ref[i], mag[i]));
+		acc_err_add(s,
+			f != ACC_NUMBER ? wrong : error(y, y->r.work, rec[i], ref[i], mag[i]));
+		acc_err_add(coarse,
+			f != ACC_NUMBER ? wrong : error(y, y->r.coarse, rec[i], ref[i], mag[i]));
 	}
 }
 

@@ -427,10 +427,10 @@ choose(struct choice *c, const struct chosen *x)
 static double
 apart(double x, double y)
 {
-	return isnan(x) && isnan(y)	       ? 0
+	return isnan(x) && isnan(y)         ? 0
 	       : isfinite(x) && isfinite(y) ? fabs(x - y)
-	       : x == y		       ? 0
-					       : INFINITY;
+	       : x == y                     ? 0
+					    : INFINITY;
 }
 
 static int
@@ -486,8 +486,8 @@ place(const size_t *v, size_t n, size_t x)
 
 /* One that is far worse than those that nobody chose is no rounding, though its limit may be wide. */
 static int
-form(struct acc_trial *t, struct check *c, const struct choice *all, size_t b, const struct ruler *u,
-	double usual, struct acc_left *left)
+form(struct acc_trial *t, struct check *c, const struct choice *all, size_t b,
+	const struct ruler *u, double usual, struct acc_left *left)
 {
 	const struct acc_product *p = c->p;
 	size_t ii[CHOSEN], jj[CHOSEN], n = 0;
@@ -559,8 +559,8 @@ beside(struct acc_trial *t, struct check *c, const struct acc_held *held, const 
 
 int
 acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc_held *held,
-	const struct acc_sealed *rec, double max, double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse,
-	struct acc_forms *forms, struct acc_left *left, double *part)
+	const struct acc_sealed *rec, double max, double unit, double work, struct acc_errsum *err,
+	struct acc_errsum *coarse, struct acc_forms *forms, struct acc_left *left, double *part)
 {
 	const enum acc_dtype dtype = held->d.dtype;
 	struct ruler u = {unit, work, max, acc_range_of(dtype, unit, max), err, coarse,

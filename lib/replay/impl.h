@@ -32,8 +32,8 @@ struct acc_held { /* a tensor of a call; the dense one is first, so that a value
 	bool wild;           /* not all that was loaded is finite */
 	bool beyond;         /* integers that no double holds */
 	struct acc_held *other; /* of an output: the same one of the other side; or NULL */
-	char *err;           /* what went wrong in loading */
-	bool fault;          /* and the machine is to blame, not that it is not there */
+	char *err;              /* what went wrong in loading */
+	bool fault;             /* and the machine is to blame, not that it is not there */
 };
 
 struct acc_pass_of { /* in, out of one pass */
@@ -158,11 +158,11 @@ struct acc_tally {
 	struct acc_forms forms;
 	struct acc_slope_found slope; /* of the part where it is most beyond its limit */
 	struct acc_left left;
-	uint32_t parts, far;          /* how many; how many of them are far off */
-	const char *cause;            /* what the first of these looks like, wherever it is wrong */
-	bool explained;               /* by that, to the rounding */
-	bool rough;                   /* as with 16 bits on the way */
-	bool kept;                    /* what is said is in the job's own memory */
+	uint32_t parts, far; /* how many; how many of them are far off */
+	const char *cause;   /* what the first of these looks like, wherever it is wrong */
+	bool explained;      /* by that, to the rounding */
+	bool rough;          /* as with 16 bits on the way */
+	bool kept;           /* what is said is in the job's own memory */
 	struct acc_spots spots;
 };
 /* The call's results, when all of its parts were looked at. */
@@ -300,7 +300,7 @@ struct acc_outline {
 	const int64_t *shape;
 	size_t n, line, first;
 	const char *err;
-	const struct acc_sealed *v; /* NULL: recorded without data */
+	const struct acc_sealed *v;  /* NULL: recorded without data */
 	const struct acc_held *held; /* whose `other` is known */
 };
 /* The outputs of a call that is in memory: as they were recorded, and as they were evaluated. */
@@ -365,9 +365,9 @@ struct acc_adjoint {
 	size_t first;              /* which element of the gradient is its first here */
 	struct acc_shared *shared; /* NULL: no other part adds to it */
 	bool linear;               /* by point, and linear in it */
-	bool exact;                /* NaN and Inf go through it as the operator itself passes them */
-	bool sloped;               /* its slope tells whether it is right */
-	double part;               /* share of the rows that were looked at, if so; else 0 */
+	bool exact;  /* NaN and Inf go through it as the operator itself passes them */
+	bool sloped; /* its slope tells whether it is right */
+	double part; /* share of the rows that were looked at, if so; else 0 */
 };
 int acc_adjoint_move(struct acc_adjoint *a);
 int acc_adjoint_pick(struct acc_adjoint *a);
@@ -409,8 +409,8 @@ bool acc_product_formed(const struct acc_product *p);
 /* rec: its elements, which are held's. max: beyond it, it may have overflowed. Beside another side, the elements
  * that differ most from that are formed, and those that rounding does not explain are left open. */
 int acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc_held *held,
-	const struct acc_sealed *rec, double max, double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse,
-	struct acc_forms *forms, struct acc_left *left, double *part);
+	const struct acc_sealed *rec, double max, double unit, double work, struct acc_errsum *err,
+	struct acc_errsum *coarse, struct acc_forms *forms, struct acc_left *left, double *part);
 /* The product that the gradient of x (or y) is; 0, or < 0: it is none of the kind. */
 int acc_product_gradient(struct acc_adjoint *a, const struct acc_product *p, bool of_x,
 	struct acc_product *q);

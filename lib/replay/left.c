@@ -56,7 +56,7 @@ acc_other_values(struct acc_audit_job *j, struct acc_arena *mem, const struct ac
 {
 	struct acc_held *o = h->other;
 	double *v = o == NULL || h->first + h->d.n > o->d.n ? NULL
-							     : acc_alloc(mem, h->d.n * sizeof *v);
+							    : acc_alloc(mem, h->d.n * sizeof *v);
 	if (v == NULL || start(j, o) < 0 || acc_held_read(j, o, h->first, h->d.n, v) < 0)
 		return NULL;
 	return v;

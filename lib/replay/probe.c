@@ -78,7 +78,7 @@ struct probe {
 	struct acc_dense *fup, *fdown, *wup, *wdown; /* w: of a step of twice the size; or NULL */
 	double h;
 	const double *other; /* the other side's gradient */
-	int k;		     /* which probe */
+	int k;               /* which probe */
 };
 
 /* What p->up and p->down give. */
@@ -185,8 +185,7 @@ leave(struct acc_adjoint *a, struct probe *p, size_t block)
 		if (block_of(&p->in, i) != block)
 			continue;
 		a->left.n++;
-		a->left.open += p->other != NULL &&
-				acc_differs(a->unit, a->gin->v[i], p->other[i]);
+		a->left.open += p->other != NULL && acc_differs(a->unit, a->gin->v[i], p->other[i]);
 	}
 }
 

@@ -37,8 +37,8 @@ const struct acc_known acc_known[] = {
 	/* stack, data */
 	WHOLE("frames") WHOLE("data") WHOLE("side")
 	/* scalar, param */
-	SIDED("tag") SIDED("tag.raw") SIDED("res") SIDED("class") SIDED("counted") SIDED("run") SIDED("where")
-		SIDED("dialect") SIDED("maybe") SIDED("given") WHOLE("group")
+	SIDED("tag") SIDED("tag.raw") SIDED("res") SIDED("class") SIDED("counted") SIDED("run")
+		SIDED("where") SIDED("dialect") SIDED("maybe") SIDED("given") WHOLE("group")
 	/* curve */
 	WHOLE("role") WHOLE("n") WHOLE("begin") WHOLE("end") WHOLE("first") WHOLE("apart") WHOLE(
 		"beyond") WHOLE("stays") WHOLE("max_abs") WHOLE("max_rel") WHOLE("most_rel")
@@ -46,7 +46,8 @@ const struct acc_known acc_known[] = {
 			"begin_rel") WHOLE("final") WHOLE("final_rel") WHOLE("offset_rel")
 			WHOLE("offset_p") WHOLE("slope") WHOLE("trend_p") WHOLE("drift") WHOLE(
 				"signs") WHOLE("change") WHOLE("change_rel") WHOLE("change_t")
-				WHOLE("nonfinite") WHOLE("neither") WHOLE("lost") WHOLE("shift") WHOLE("lr0") WHOLE("counted") WHOLE("inside")
+				WHOLE("nonfinite") WHOLE("neither") WHOLE("lost") WHOLE(
+					"shift") WHOLE("lr0") WHOLE("counted") WHOLE("inside")
 					WHOLE("outside") WHOLE("noise.runs") WHOLE("noise.max_abs")
 						WHOLE("noise.mean_abs") WHOLE("noise.mean_rel")
 							SIDED("nan") SIDED("spikes") SIDED("spike")
@@ -61,13 +62,14 @@ const struct acc_known acc_known[] = {
 	WHOLE("text.msg") WHOLE("why.msg") WHOLE("m.where.msg") WHOLE("m.skip.msg") SIDED("err.msg")
 		SIDED("audit.cause.msg") SIDED("audit.doubt.msg")
 	/* measures that are no row of a table, and what went wrong */
-	SIDED("stat.first") SIDED("stat.worst") SIDED("stat.worst.at") SIDED("s.few") WHOLE(
-		"m.mode") WHOLE("m.skip") WHOLE("m.layout") WHOLE("m.padded") WHOLE("m.whole") WHOLE("m.accuracy")
-		SIDED("err") SIDED("audit.ok") SIDED("audit.err") SIDED("audit.err_max")
-			SIDED("audit.limit") SIDED("audit.limit_max") SIDED("audit.slope")
-				SIDED("audit.limit_slope") SIDED("audit.form") SIDED("audit.part") SIDED("audit.left") SIDED("audit.open")
-					SIDED("audit.cause") SIDED("audit.doubt")
-						SIDED("audit.skip") SIDED("audit.ranks")
+	SIDED("stat.first") SIDED("stat.worst") SIDED("stat.worst.at") SIDED("s.few")
+		WHOLE("m.mode") WHOLE("m.skip") WHOLE("m.layout") WHOLE("m.padded") WHOLE("m.whole")
+			WHOLE("m.accuracy") SIDED("err") SIDED("audit.ok") SIDED("audit.err") SIDED(
+				"audit.err_max") SIDED("audit.limit") SIDED("audit.limit_max")
+				SIDED("audit.slope") SIDED("audit.limit_slope") SIDED("audit.form")
+					SIDED("audit.part") SIDED("audit.left") SIDED("audit.open")
+						SIDED("audit.cause") SIDED("audit.doubt")
+							SIDED("audit.skip") SIDED("audit.ranks")
 	/* the ranks as one */
 	SIDED("fold") SIDED("fold.key") SIDED("fold.rank") SIDED("fold.by") SIDED("fold.ranks")
 		SIDED("fold.shape") SIDED("fold.own") SIDED("fold.mesh") SIDED("fold.differs")
@@ -104,7 +106,8 @@ acc_key_speaks(struct acc_str key)
 	static const char *const keys[] = {"bad", "rule", "limit", "limit_from", "why", "note",
 		"what", "text", "confidence", "ranked", "comm", "err", "layout", "layout.raw",
 		"m.layout", "m.skip", "m.where", "audit.skip", "audit.cause", "audit.doubt",
-		"audit.form", "audit.part", "audit.left", "audit.open", "stack_from", "maybe", "given"};
+		"audit.form", "audit.part", "audit.left", "audit.open", "stack_from", "maybe",
+		"given"};
 	struct acc_str s = is_side(key) ? (struct acc_str){key.p + 2, key.n - 2} : key;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (acc_str_is(s, keys[i]))

@@ -190,7 +190,8 @@ as_bytes(struct acc_store *st, const struct acc_rec **r, struct acc_err *e)
 		return 0;
 	st->raw.n = 0;
 	int rc = acc_encode(*r, &st->raw, e);
-	int64_t len = rc < 0 ? rc : acc_decode_open(st->raw.p, st->raw.n, &st->raw_rec, NULL, NULL, e);
+	int64_t len = rc < 0 ? rc
+			     : acc_decode_open(st->raw.p, st->raw.n, &st->raw_rec, NULL, NULL, e);
 	*r = &st->raw_rec;
 	return len < 0 ? (int)len : 0;
 }

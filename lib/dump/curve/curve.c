@@ -20,7 +20,7 @@ static const char *const class_name[] = {"metric", "time", "count"};
 static const struct {
 	const char *from, *to;
 } alias[] = {
-	{"loss", "loss"}, /* Loss */
+	{"loss", "loss"},    /* Loss */
 	{"loss_is", "loss"}, /* MindSpore's LossMonitor */
 	{"lm_loss", "loss"},
 	{"train/loss", "loss"},

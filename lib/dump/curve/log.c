@@ -150,7 +150,8 @@ acc_log_put(struct log_reader *g, const char *prefix, struct acc_str tag, int64_
 }
 
 int
-acc_log_hold(struct log_reader *g, struct acc_str tag, const struct acc_literal *v, struct acc_err *e)
+acc_log_hold(struct log_reader *g, struct acc_str tag, const struct acc_literal *v,
+	struct acc_err *e)
 {
 	struct log_held *h = &g->held;
 	if (g->dry || h->n == LOG_HELD)
@@ -371,10 +372,10 @@ next_line(const uint8_t **p, const uint8_t *end, struct acc_str *s)
 
 /* What a dry run over the beginning of a log found. */
 struct survey {
-	uint64_t found; /* grammars, a bit each */
-	uint64_t losses[2]; /* numbers called a loss: of known lines, of guessed ones */
+	uint64_t found;          /* grammars, a bit each */
+	uint64_t losses[2];      /* numbers called a loss: of known lines, of guessed ones */
 	unsigned lines, guessed; /* that are no comments */
-	bool moved;     /* guessed lines are of several steps */
+	bool moved;              /* guessed lines are of several steps */
 };
 
 /* Read these bytes without handing anything on. */

@@ -33,12 +33,12 @@ struct log_guess {
 
 /* Epochs and steps so far, see log_place.h. */
 struct log_count {
-	bool seen;      /* a line with both */
-	bool anew;      /* each epoch counts its steps anew */
-	int64_t base;   /* first epoch */
-	int64_t epoch;  /* of the last line, */
-	int64_t step;   /* as printed, */
-	int64_t before; /* steps before this epoch, */
+	bool seen;       /* a line with both */
+	bool anew;       /* each epoch counts its steps anew */
+	int64_t base;    /* first epoch */
+	int64_t epoch;   /* of the last line, */
+	int64_t step;    /* as printed, */
+	int64_t before;  /* steps before this epoch, */
 	int64_t through; /* and counted through */
 	int64_t spacing; /* of the last two steps of one epoch */
 	int64_t length;  /* of the first epoch; 0: unknown */
@@ -72,20 +72,20 @@ struct log_reader {
 	uint64_t line;
 	uint64_t points;
 	bool has_step;
-	int64_t step;      /* of the last line that named one */
-	int64_t lists;     /* of norms since then */
-	int64_t ordinal;   /* lines so far that name no step */
-	bool counted;      /* the points of this line have such a number for a step */
-	bool ranked;       /* the file is of one rank */
+	int64_t step;    /* of the last line that named one */
+	int64_t lists;   /* of norms since then */
+	int64_t ordinal; /* lines so far that name no step */
+	bool counted;    /* the points of this line have such a number for a step */
+	bool ranked;     /* the file is of one rank */
 	bool has_rank;
 	int64_t rank; /* of the process that printed this line */
 	struct log_count count;
 	struct log_training_bar bar;
 	struct log_held held;
 	int64_t first_step; /* of a dry run: where a list before the first step belongs */
-	int by;          /* the grammar that knew the last line; -1: none did */
-	uint64_t losses; /* numbers called a loss, so far */
-	char loss_key[64]; /* what the trainer calls its loss */
+	int by;             /* the grammar that knew the last line; -1: none did */
+	uint64_t losses;    /* numbers called a loss, so far */
+	char loss_key[64];  /* what the trainer calls its loss */
 	bool has_norm;
 	int64_t norm_step; /* of the last global norm, which may be printed again */
 	double norm;

@@ -23,7 +23,8 @@ aside(const struct log_pair *f)
 	if (ACC_LOG_IS(word, names) || acc_str_ends(word, ".py"))
 		return true;
 	/* "olmo.train:1000": a logger's name and its line. */
-	return f->v.integer && memchr(word.p, '.', word.n) != NULL && f->value == word.p + word.n + 1;
+	return f->v.integer && memchr(word.p, '.', word.n) != NULL &&
+	       f->value == word.p + word.n + 1;
 }
 
 /* The rank that a line says it is of. */
@@ -55,8 +56,8 @@ is_loss(const struct log_pair *f)
 
 /* A line with nothing but a place says where the lines behind it are, which name none. */
 static bool
-settle_place(struct log_reader *g, struct acc_str s, struct log_place *at, const struct log_pair *f, int n,
-	bool found)
+settle_place(struct log_reader *g, struct acc_str s, struct log_place *at, const struct log_pair *f,
+	int n, bool found)
 {
 	bool loss = false;
 	for (int i = 0; i < n; i++)
@@ -112,8 +113,9 @@ name_of(const struct log_pair *f, int i, char buf[128])
 		k += acc_str_eq(f[j].key, f[i].key);
 	if (k == 1)
 		return f[i].key;
-	return (struct acc_str){buf, (uint32_t)snprintf(buf, 128, "%.*s_%d",
-						  f[i].key.n < 100 ? (int)f[i].key.n : 100, f[i].key.p, k)};
+	return (struct acc_str){buf,
+		(uint32_t)snprintf(buf, 128, "%.*s_%d", f[i].key.n < 100 ? (int)f[i].key.n : 100,
+			f[i].key.p, k)};
 }
 
 static int

@@ -14,7 +14,7 @@ struct log_place {
 	bool anew;        /* the step is one of the epoch's, by its form */
 	int64_t step, of; /* of: steps in all, as printed behind the step; 0: not said */
 	int64_t epoch;
-	struct acc_str word;   /* what the log calls a step, or its epoch */
+	struct acc_str word;    /* what the log calls a step, or its epoch */
 	struct acc_str part[2]; /* where it says so: no curves */
 	int parts;
 };

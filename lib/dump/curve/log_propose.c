@@ -10,7 +10,8 @@ next(struct acc_str *rest, struct acc_str *line)
 	if (rest->n == 0)
 		return false;
 	const char *nl = memchr(rest->p, '\n', rest->n);
-	*line = (struct acc_str){rest->p, (uint32_t)((nl == NULL ? rest->p + rest->n : nl) - rest->p)};
+	*line = (struct acc_str){rest->p,
+		(uint32_t)((nl == NULL ? rest->p + rest->n : nl) - rest->p)};
 	*rest = nl == NULL ? (struct acc_str){rest->p, 0} : acc_log_from(*rest, nl + 1);
 	return true;
 }
@@ -90,8 +91,9 @@ by_name(const struct log_pair *f, int n, const struct log_pair *loss, struct acc
 		if (!f[i].v.integer || w.n + l.n > 80)
 			continue;
 		snprintf(out->pattern, sizeof out->pattern,
-			&f[i] < loss ? "\\b%.*s[^-+.\\w]+(?<step>\\d+)\\b.*?\\b%.*s[^-+.\\w]+(?<loss>[-+.\\w]+)"
-				     : "(?=.*\\b%.*s[^-+.\\w]+(?<step>\\d+)\\b).*?\\b%.*s[^-+.\\w]+(?<loss>[-+.\\w]+)",
+			&f[i] < loss
+				? "\\b%.*s[^-+.\\w]+(?<step>\\d+)\\b.*?\\b%.*s[^-+.\\w]+(?<loss>[-+.\\w]+)"
+				: "(?=.*\\b%.*s[^-+.\\w]+(?<step>\\d+)\\b).*?\\b%.*s[^-+.\\w]+(?<loss>[-+.\\w]+)",
 			ACC_PRS(w), ACC_PRS(l));
 		if (tried(out, text))
 			return true;
@@ -105,7 +107,8 @@ acc_log_propose(const uint8_t *bytes, size_t size, struct log_proposal *out)
 	/* The last line may have been cut off. */
 	const uint8_t *nl = size == 0 ? NULL : memrchr(bytes, '\n', size);
 	const size_t whole = nl == NULL ? 0 : (size_t)(nl + 1 - bytes);
-	const struct acc_str text = {(const char *)bytes, whole > UINT32_MAX ? UINT32_MAX : (uint32_t)whole};
+	const struct acc_str text = {(const char *)bytes,
+		whole > UINT32_MAX ? UINT32_MAX : (uint32_t)whole};
 	struct acc_str rest = text, line;
 	for (int k = 0; k < LINES_TRIED && next(&rest, &line); k++) {
 		struct log_pair f[LOG_PAIRS];

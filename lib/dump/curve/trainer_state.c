@@ -8,8 +8,8 @@
 #include "dump/curve/curve.h"
 #include "dump/jtree.h"
 
-static const char *const step_keys[] = {"step", "global_step", "iteration", "iter",
-	"current_steps", "epoch"};
+static const char *const step_keys[] = {"step", "global_step", "iteration", "iter", "current_steps",
+	"epoch"};
 
 /* [{... "loss" ... "step" ...: a list of what was logged? */
 static bool
@@ -19,7 +19,8 @@ is_list(const struct acc_probe *p, size_t at)
 	char word[40];
 	for (at++; at < p->nhead && h[at] != '\0' && strchr(" \t\r\n", h[at]) != NULL; at++)
 		;
-	const char *end = at == p->nhead || h[at] != '{' ? NULL : memchr(h + at, '}', p->nhead - at);
+	const char *end = at == p->nhead || h[at] != '{' ? NULL
+							 : memchr(h + at, '}', p->nhead - at);
 	size_t n = end == NULL ? 0 : (size_t)(end - h) - at;
 	if (n == 0 || memmem(h + at, n, "loss\":", 6) == NULL)
 		return false;

@@ -18,7 +18,7 @@ enum form {
 struct adam {
 	enum form form;
 	double lr, b1, b2, eps, decay, scale;
-	double c1, c2; /* 1 - beta^t */
+	double c1, c2;  /* 1 - beta^t */
 	double counted; /* what its bias corrections are rounded by, where their step is a tensor */
 	bool amsgrad, maximize, nesterov;
 };
@@ -110,7 +110,8 @@ adam_one(struct acc_replay *r, const struct adam *k, const struct acc_dense *g,
 			.max = s[MOST].x == NULL ? 0 : s[MOST].x->v[i]};
 		adam_step(k, g->v[i], &e);
 		/* 1 - beta^t has the rounding of beta^t, near 1. */
-		e.pmag += fabs(e.p - s[PARAM].x->v[i]) * (1 / k->c1 + 1 / k->c2) * k->counted / fine;
+		e.pmag += fabs(e.p - s[PARAM].x->v[i]) * (1 / k->c1 + 1 / k->c2) * k->counted /
+			  fine;
 		store(&s[PARAM], i, e.p, e.pmag);
 		store(&s[FIRST], i, e.m, e.mmag);
 		store(&s[SECOND], i, e.v, e.vmag);
