@@ -400,13 +400,14 @@ part(struct scan *s, uint32_t chosen, uint32_t *first, struct acc_err *e)
 	return rc;
 }
 
-/* Has one side forward op calls of its own, or one for several? Else there is nothing that is written otherwise. */
+/* Has one side forward op calls of its own, or one for several? Else there is nothing that is written otherwise.
+ * What ranks exchange is no other way to write it. */
 static bool
 is_rewritten(const struct acc_case *c)
 {
 	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
 		const struct acc_call *k = &c->call[i];
-		if (!k->keyed || k->backward || k->grad || k->module)
+		if (!k->keyed || k->backward || k->grad || k->module || k->talks)
 			continue;
 		if (k->key[ACC_A] == NULL || k->key[ACC_B] == NULL || acc_call_is_fused(c, i))
 			return true;
