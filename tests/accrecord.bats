@@ -71,7 +71,8 @@ setup() {
 	run -1 accdiff forward one
 	[[ $output == *"Functional.gelu.0.forward: output 0 is off"*"at small.py:"* ]]
 	run -1 accdiff backward one
-	[[ $output == *"Functional.linear.1.backward: "*" is off"* ]]
+	# By recomputation, which looks at it first.
+	[[ $output == *"Functional.linear.1.backward: output 0 "* ]]
 	run -1 bash -c "accdump-read forward | accaudit | accfirstbad | accfmt"
 	[[ $output == *"Functional.gelu.0.forward: "* ]]
 }
