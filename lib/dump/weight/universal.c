@@ -4,6 +4,7 @@
 #include "dump/place.h"
 #include "dump/weight/ptfile.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <unistd.h>
@@ -22,6 +23,16 @@ level(const char *name, struct place *p)
 	return true;
 }
 
+/* The folder `name`: 1 and *fd; 0: there is none; < 0: that cannot be told. */
+static int
+folder_at(int dirfd, const char *name, int *fd, struct acc_err *e)
+{
+	*fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (*fd >= 0)
+		return 1;
+	return acc_file_absent(errno) ? 0 : acc_fail(e, ACC_EIO, "cannot open %.200s:", name);
+}
+
 /* Is there a folder of a parameter in this one? */
 static int
 has_weight(int dirfd, struct acc_err *e)
@@ -31,8 +42,9 @@ has_weight(int dirfd, struct acc_err *e)
 	int found = 0;
 	int64_t n = acc_dir_list(dirfd, &names, &m, e);
 	for (int64_t i = 0; i < n && found == 0; i++) {
-		int fd = openat(dirfd, names[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0)
+		int fd;
+		found = folder_at(dirfd, names[i], &fd, e);
+		if (found <= 0)
 			continue;
 		found = acc_dir_has(fd, WEIGHT, e);
 		close(fd);
@@ -44,10 +56,10 @@ has_weight(int dirfd, struct acc_err *e)
 static int
 holds(int dirfd, struct acc_err *e)
 {
-	int fd = openat(dirfd, "zero", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return has_weight(dirfd, e);
-	int found = has_weight(fd, e);
+	int fd, found = folder_at(dirfd, "zero", &fd, e);
+	if (found <= 0)
+		return found < 0 ? found : has_weight(dirfd, e);
+	found = has_weight(fd, e);
 	close(fd);
 	return found;
 }
@@ -152,8 +164,8 @@ read_param(struct universal *u, const char *zero, const char *name, struct acc_e
 	const char *folder = acc_arena_printf(&u->mem, "%s%s", zero, name), **files;
 	if (folder == NULL)
 		return acc_nomem(e);
-	int fd = openat(u->dirfd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int64_t n = fd < 0 ? 0 : acc_dir_list(fd, &files, &u->mem, e);
+	int fd, there = folder_at(u->dirfd, folder, &fd, e);
+	int64_t n = there <= 0 ? there : acc_dir_list(fd, &files, &u->mem, e);
 	int has = n < 0 ? (int)n : fd < 0 ? 0 : acc_dir_has(fd, WEIGHT, e), rc = has < 0 ? has : 0;
 	if (fd >= 0)
 		close(fd);
@@ -311,9 +323,9 @@ read_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file
 	(void)file;
 	if (!acc_dump_wants(c, at->step, -1))
 		return 0;
-	int fd = openat(dirfd, "zero", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	const char *zero = fd < 0 ? "" : "zero/";
-	int64_t n = acc_dir_list(dirfd, &names, &u.mem, e);
+	int fd, there = folder_at(dirfd, "zero", &fd, e);
+	const char *zero = there <= 0 ? "" : "zero/";
+	int64_t n = there < 0 ? there : acc_dir_list(dirfd, &names, &u.mem, e);
 	int64_t np = n < 0 ? n : acc_dir_list(fd < 0 ? dirfd : fd, &params, &u.mem, e);
 	if (fd >= 0)
 		close(fd);
