@@ -14,6 +14,8 @@ enum { MOST = 64 }; /* programs at a time */
 
 static volatile pid_t running[MOST];
 
+static struct prog *programs; /* the last that was made */
+
 struct prog *
 prog_new(const char *name, struct prog *in)
 {
@@ -24,6 +26,8 @@ prog_new(const char *name, struct prog *in)
 	p->from = p->file = -1;
 	p->err = RUN_SILENT;
 	prog_add(p, name);
+	p->older = programs;
+	programs = p;
 	return p;
 }
 

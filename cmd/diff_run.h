@@ -16,7 +16,8 @@ struct prog {
 	int file, file_fd; /* a file that is /dev/fd/N, and that N; -1: none */
 	int err;           /* where its standard error goes, or a RUN_ constant */
 	pid_t pid;
-	int status; /* as a shell says it, once it has run */
+	int status;         /* as a shell says it, once it has run */
+	struct prog *older; /* of all that were made: they live until the end */
 };
 
 /* All live until the end of accdiff. */
