@@ -153,7 +153,7 @@ joined_by_hand(const struct plan *p)
 }
 
 /* Weights under other names are found by what is in them, if that is measured before; where each has its
- * namesake, nothing is left to be told by values. */
+ * namesake, nothing is left to be told by values, unless the names are numbers. */
 static void
 by_names(struct plan *p)
 {
@@ -163,7 +163,7 @@ by_names(struct plan *p)
 	if (2 * acc_nameset_common(&a->wholes, &b->wholes) < a->wholes.n)
 		measure(p, true);
 	if (a->names.n < ACC_GLANCE_NAMES && acc_nameset_equal(&a->wholes, &b->wholes))
-		measure(p, false);
+		measure(p, acc_nameset_numbers(&a->wholes));
 }
 
 static bool

@@ -378,3 +378,33 @@ pack() { # archive, folder, then --deflate, or NAME=FILE, NAME->TARGET, twice
 	run -2 accdump-read --name-regex '(?<op>.)' --regex yy npu
 	[[ $output == *"only one of --regex and --name-regex"* ]]
 }
+
+@test "gradients by number: two programs number them in other orders, which shapes and values tell" {
+	mkdir gpu perm bad
+	python3 - <<-'END'
+		import math, os, random, struct
+		random.seed(5)
+		shapes = [(6, 4), (12,), (6, 4), (4,), (12,), (4, 8), (4,)]
+		grads = [[random.gauss(0, 10 ** random.uniform(-4, -2)) for _ in range(math.prod(s))] for s in shapes]
+		def save(folder, i, k, scale=1):
+		    v = [x * scale * (1 + 2e-6 * random.gauss(0, 1)) for x in grads[k]]
+		    h = "{'descr': '<f4', 'fortran_order': False, 'shape': %r, }" % (shapes[k],)
+		    h += " " * (63 - (10 + len(h)) % 64) + "\n"
+		    with open(os.path.join(folder, "grad_%d.npy" % i), "wb") as f:
+		        f.write(b"\x93NUMPY\1\0" + struct.pack("<H", len(h)) + h.encode() + struct.pack("<%df" % len(v), *v))
+		for k, i in enumerate([6, 2, 1, 0, 4, 3, 5]):
+		    save("gpu", k, k)
+		    save("perm", i, k)
+		    save("bad", i, k, 1.05 if k == 4 else 1)
+	END
+	run -0 accdiff perm gpu
+	[[ $output == *"7 tensors compared: 7 the same within torch.testing's tolerance"* ]]
+	run -1 accdiff bad gpu
+	[[ $output == *"6 the same within"*"1 without their content on the other side"*"first grad_4; by its place it may be grad_4"* ]]
+	# One order: the numbers are names.
+	run -0 accdiff gpu gpu
+	[[ $output == *"7 with the same values"* && $output != *"not by name"* ]]
+	# Shapes alone contradict them, too, and then a choice among equal shapes is one.
+	accalign perm gpu | accfmt --json | jq -es 'map(select(.kind == "pair")) | length == 7 and
+		all(.["a.shape"] == .["b.shape"]) and (map(select(.how == "order")) | length) > 0'
+}

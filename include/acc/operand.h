@@ -25,6 +25,8 @@ void acc_nameset_sort(struct acc_nameset *l);
 bool acc_nameset_equal(const struct acc_nameset *a, const struct acc_nameset *b);
 /* How many both have. */
 size_t acc_nameset_common(const struct acc_nameset *a, const struct acc_nameset *b);
+/* Are the names one word and a number each, grad_0 and so on? */
+bool acc_nameset_numbers(const struct acc_nameset *l);
 void acc_nameset_release(struct acc_nameset *l);
 
 /* What can be compared, the cheapest first. */

@@ -1,5 +1,5 @@
 /* Tensors that belong to no op call: weights, batches, the content of two files. They pair by
- * name, as the user has renamed it; by the names that known programs have; by what is left of the
+ * name, but where names are no more than numbers that contents contradict; as the user has renamed it; by the names that known programs have; by what is left of the
  * names without the names of wrappers; by content; a packed tensor with its parts; by shape, in
  * order. */
 #include "align/loose.h"
@@ -62,7 +62,7 @@ look(struct loosely *l, struct loose *t, const struct acc_rec *r, const char *pr
 	return 0;
 }
 
-/* The loose items of a side that have no partner. */
+/* The loose items of a side. */
 static int
 collect(struct loosely *l, int side, const uint32_t *op, uint32_t nop)
 {
@@ -82,8 +82,6 @@ collect(struct loosely *l, int side, const uint32_t *op, uint32_t nop)
 			k++) {
 			struct acc_rec *r;
 			s->all++;
-			if (s->h->ix.item[k].mate != ACC_NOMATE)
-				continue;
 			struct loose *t = &s->v[s->n++];
 			*t = (struct loose){.op = op[i],
 				.item = k,
@@ -368,7 +366,11 @@ acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps *ru,
 	int rc = collect(&l, 0, j->aop, j->na);
 	if (rc >= 0)
 		rc = collect(&l, 1, j->bop, j->nb);
-	if (rc >= 0 && l.s[0].n > 0 && l.s[1].n > 0) {
+	if (rc >= 0)
+		rc = acc_loose_numbers(&l);
+	acc_loose_shrink(&l.s[0]);
+	acc_loose_shrink(&l.s[1]);
+	if (rc == 0 && l.s[0].n > 0 && l.s[1].n > 0) {
 		if (l.s[0].all == 1 && l.s[1].all == 1)
 			by_position(&l);
 		rc = by_name(&l, ru);

@@ -28,8 +28,8 @@ struct loose {
 
 struct loose_side {
 	struct acc_half *h;
-	struct loose *v; /* those that have no partner yet, in order */
-	uint32_t n, all; /* all: with those that had a partner before */
+	struct loose *v; /* those that have no partner yet, in order; at first all */
+	uint32_t n, all; /* all: with those that have a partner */
 };
 
 struct loosely {
@@ -63,6 +63,8 @@ int64_t acc_loose_pair(struct loosely *l, enum acc_align_how how, bool count_onl
 struct acc_str acc_loose_template(struct loosely *l, struct acc_buf *out, struct acc_str s,
 	struct loose_index *at);
 
+/* loose_number.c: of names that are no more than numbers, which shapes or contents contradict: all is paired anew. 1: so it is. */
+int acc_loose_numbers(struct loosely *l);
 /* loose_known.c: names of known programs. 1: names have changed. */
 int acc_loose_known(struct loosely *l);
 /* Several that have one name, and one of the other side that has it. */

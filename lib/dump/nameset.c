@@ -51,6 +51,19 @@ acc_nameset_equal(const struct acc_nameset *a, const struct acc_nameset *b)
 	return a->n == b->n && acc_nameset_common(a, b) == a->n;
 }
 
+bool
+acc_nameset_numbers(const struct acc_nameset *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		const size_t before = strcspn(l->v[i], "0123456789"),
+			     n = strspn(l->v[i] + before, "0123456789");
+		if (n == 0 || strpbrk(l->v[i] + before + n, "0123456789") != NULL ||
+			strncmp(l->v[i], l->v[0], before) != 0)
+			return false;
+	}
+	return l->n > 1;
+}
+
 void
 acc_nameset_release(struct acc_nameset *l)
 {
