@@ -24,7 +24,7 @@ setup() {
 	[ ! -s said ] || { cat said; false; }
 }
 
-@test "the examples of both manuals run, with the import line changed and device and dtype mapped to a CPU" {
+@test "the examples of both manuals run as they stand, with device and dtype mapped to a CPU" {
 	ACCREC_LIBRARY=$BIN/libaccrec.so.0 "$PY" "$ROOT/tests/record/documents.py" documents
 }
 

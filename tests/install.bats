@@ -247,9 +247,10 @@ print(os.path.realpath(so), bool(ctypes.CDLL(so).acc_rec_open))'
 		-o "$BATS_TEST_TMPDIR/live"
 	run -1 "$BATS_TEST_TMPDIR/live" softmax
 	[[ $output == *"Functional.softmax.2.forward: output 0"* ]]
-	/usr/bin/python3 -c 'import torch' 2>/dev/null || skip "python3-torch is not installed"
+	py=${PYTHON:-/usr/bin/python3}
+	"$py" -c "import torch" 2>/dev/null || skip "python3-torch is not installed"
 	cd "$BATS_TEST_TMPDIR"
-	PYTHONPATH=$TREE/lib/python3/dist-packages /usr/bin/python3 -c '
+	PYTHONPATH=$TREE/lib/python3/dist-packages "$py" -W ignore -c '
 import torch, accrecord
 with accrecord.record(output_dir="rec"):
     torch.ones(2) * 3'

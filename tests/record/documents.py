@@ -1,5 +1,5 @@
-"""The scripts of the manuals of both recorders, with the import line changed and device and dtype mapped to
-what a CPU can do, in folders of OUT. Needs torch.
+"""The scripts of the manuals of both recorders, as they stand but for device and dtype, which are mapped to what a CPU
+can do, in folders of OUT. Needs torch.
 
 Usage: documents.py OUT
 
@@ -84,9 +84,7 @@ for step in range(2):
 
 
 def mapped(script):
-    for a, b in (("from maca_tools import accuracy", "import accrecord as accuracy"),
-                 ("from ptdbg_ascend import", "from accrecord import"), ("torch.float16", "torch.float32"),
-                 ("cuda", "cpu"), (".npu()", ".cpu()")):
+    for a, b in (("torch.float16", "torch.float32"), ("cuda", "cpu"), (".npu()", ".cpu()")):
         script = script.replace(a, b)
     return script
 
@@ -102,7 +100,7 @@ def runs(name, script, fails=False):
     env = dict(os.environ, PYTHONPATH=os.path.join(HERE, "../../python"))
     with open(os.path.join(name, "script.py"), "w", encoding="utf-8") as f:
         f.write(mapped(script))
-    done = subprocess.run([sys.executable, "script.py"], cwd=name, env=env, check=False,
+    done = subprocess.run([sys.executable, "-m", "accrecord", "script.py"], cwd=name, env=env, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     said = done.stdout.decode(errors="replace")
     assert (done.returncode != 0) == fails, said

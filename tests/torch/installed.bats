@@ -17,7 +17,14 @@ recorded() {
 
 @test "by make install" {
 	make -s -C "$ROOT" B="$B" BIN="$BIN" PREFIX="$BATS_TEST_TMPDIR/tree" install >/dev/null
-	PYTHONPATH=$BATS_TEST_TMPDIR/tree/lib/python3/dist-packages "$PYTHON" -W ignore -c "$record"
+	export PYTHONPATH=$BATS_TEST_TMPDIR/tree/lib/python3/dist-packages
+	"$PYTHON" -W ignore -c "$record"
+	recorded
+	rm -r rec
+	# Under the name that a script has for it, which is nowhere else.
+	printf '%s\n' "${record/torch, accrecord/torch; from maca_tools import accuracy as accrecord}" >script.py
+	run -1 "$PYTHON" -W ignore script.py
+	"$PYTHON" -W ignore -m accrecord script.py
 	recorded
 }
 
