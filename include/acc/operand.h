@@ -88,8 +88,10 @@ int acc_glance(struct acc_glance *g, const char *path, const struct acc_glance_o
 void acc_glance_release(struct acc_glance *g);
 
 /* --- which ranks a folder has --- */
-/* How many, by the names of folders in it, up to three deep; at least 1. Or < 0. */
-int64_t acc_ranks_count(const char *folder, struct acc_err *e);
+/* How many, at least 1: of op calls those that its reader knows of, in any recorder's layout (what
+ * runs in a process of which no rank is known is one); of all else the folders called rank*, up to
+ * three deep. Nothing is read but names. Or < 0. */
+int64_t acc_ranks_count(const char *path, struct acc_err *e);
 /* The ranks of a model that the files of a checkpoint are of, by their names: mp_rank_00, ...; of
  * flat parameters each file is one. 0 or < 0. */
 int acc_ranks_places(const char *folder, bool flat, struct acc_nameset *out, struct acc_err *e);

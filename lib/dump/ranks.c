@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "acc/file.h"
+#include "dump/ctx.h"
 
 enum { DEPTH = 3 };
 
@@ -50,15 +51,65 @@ rank_folder(void *arg, const char *name, bool folder, struct acc_err *e)
 	return folder && strncmp(name, "rank", 4) == 0 ? acc_nameset_add(arg, acc_str(name), e) : 0;
 }
 
-int64_t
-acc_ranks_count(const char *folder, struct acc_err *e)
+/* How many folders are called so; a checkpoint of several ranks may be in them. */
+static int64_t
+count_folders(const char *folder, struct acc_err *e)
 {
 	struct acc_nameset l = {0};
 	int rc = each(folder, DEPTH, rank_folder, &l, e);
 	acc_nameset_sort(&l);
-	const int64_t n = l.n > 0 ? (int64_t)l.n : 1;
+	const int64_t n = (int64_t)l.n;
 	acc_nameset_release(&l);
 	return rc < 0 ? rc : n;
+}
+
+static int
+stop(void *arg, struct acc_rec *r)
+{
+	(void)arg;
+	(void)r;
+	return ACC_ESTOP;
+}
+
+static void
+ignore(void *arg, const struct acc_err *e)
+{
+	(void)arg;
+	(void)e;
+}
+
+/* Each reader of op calls asks, before it opens anything, whether somebody wants the rank: in any
+ * layout, of folders or of files, that says which there are. Those that cannot be read are told by
+ * who reads them. */
+static int64_t
+count_asked(const char *path, const char *format, struct acc_err *e)
+{
+	struct acc_map asked = {0};
+	struct acc_err why = {0};
+	struct acc_dump_ctx *c = acc_dump_open(NULL, stop, ignore, NULL, e);
+	if (c == NULL)
+		return ACC_ENOMEM;
+	c->census = &asked;
+	int rc = acc_dump_read(c, path, format, &why);
+	const bool lost = rc == ACC_ENOMEM || c->lost || asked.keys.lost;
+	const int64_t n = (int64_t)asked.n;
+	acc_dump_close(c);
+	acc_map_release(&asked);
+	return lost ? acc_nomem(e) : n;
+}
+
+int64_t
+acc_ranks_count(const char *path, struct acc_err *e)
+{
+	static const char calls[] = "record msprobe ptdbg mindspore maca sglang atb";
+	struct acc_err why = {0};
+	const struct acc_dump *d = acc_dump_probe(path, &why);
+	if (d == NULL && why.code == ACC_ENOMEM)
+		return acc_nomem(e);
+	const int64_t n = d != NULL && acc_word_in(calls, acc_str(d->name))
+				  ? count_asked(path, d->name, e)
+				  : count_folders(path, e);
+	return n == 0 ? 1 : n;
 }
 
 struct places {

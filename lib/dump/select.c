@@ -22,6 +22,13 @@ has(const int64_t *list, size_t n, int64_t v)
 bool
 acc_dump_wants(const struct acc_dump_ctx *c, int64_t step, int64_t rank)
 {
+	if (c->census != NULL) {
+		const struct acc_str key = {(const char *)&rank, sizeof rank};
+		/* What finds no memory is counted, so that it shows. */
+		if (rank >= 0 && acc_map_put(c->census, key, 0) == NULL)
+			c->census->keys.lost = true;
+		return false;
+	}
 	return (step < 0 || has(c->sel.steps, c->sel.nsteps, step)) &&
 	       (rank < 0 || has(c->sel.ranks, c->sel.nranks, rank));
 }
