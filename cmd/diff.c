@@ -2,6 +2,7 @@
 #include "acc/say.h"
 #include "cli.h"
 #include "diff_plan.h"
+#include "diff_ranks.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -88,9 +89,8 @@ diff_quoted(const char *s)
 	}
 }
 
-/* An unlinked file in $TMPDIR, for a stream. */
-static int
-stream_file(void)
+int
+diff_stream_file(void)
 {
 	struct acc_err e = {0};
 	int fd = acc_file_temp(cli_tmpdir(), &e);
@@ -134,6 +134,13 @@ print_pipeline(struct plan *p)
 		if (other.side[DEVICE].measured || other.side[BENCH].measured)
 			print_instead(&other, "where one record in 5 has no partner:");
 	}
+	if (ranks_ask(p)) {
+		struct pipeline l;
+		printf("# %s\n# ", acc_tr("and what the device's ranks say of each other:"));
+		plan_open(&l, p);
+		prog_print(ranks_plan(&l, &p->side[DEVICE]), NULL);
+		plan_close(&l);
+	}
 	if (p->both_ranked) {
 		struct plan other = *p;
 		other.side[DEVICE].folded = other.side[BENCH].folded = other.wholly = true;
@@ -153,7 +160,7 @@ alone(struct plan *p)
 	struct acc_err e = {0};
 	struct acc_rec *r;
 	uint64_t n = 0, single = 0;
-	int fd = stream_file();
+	int fd = diff_stream_file();
 	plan_open(&l, p);
 	prog_run(plan_pairs(&l), fd);
 	plan_close(&l);
@@ -175,7 +182,7 @@ static void
 measure_noise(struct plan *p)
 {
 	struct pipeline l;
-	p->noise = stream_file();
+	p->noise = diff_stream_file();
 	plan_open(&l, p);
 	l.noise = true;
 	if (prog_run(plan_measure(&l, &p->side[SECOND], &p->side[BENCH]), p->noise) != 0)
@@ -189,7 +196,7 @@ measure_noise(struct plan *p)
 static int
 judge_ranks(struct plan *p, struct pipeline *l)
 {
-	int judged = stream_file();
+	int judged = diff_stream_file();
 	prog_run(plan_judge(l), judged); /* the stream tells its status on */
 	if (!p->both_ranked || !plan_in_two_layouts(l))
 		return judged;
@@ -198,7 +205,7 @@ judge_ranks(struct plan *p, struct pipeline *l)
 	side_measure_bare(p);
 	plan_close(l);
 	plan_open(l, p);
-	int whole = stream_file();
+	int whole = diff_stream_file();
 	prog_run(plan_judge(l), whole);
 	if (!plan_in_two_layouts(l))
 		judged = whole;
@@ -223,6 +230,8 @@ run_pipeline(struct plan *p)
 {
 	struct pipeline l;
 	struct prog *last;
+	bool failed = false;
+	int convicted = ranks_ask(p) ? ranks_convicted(p, &failed) : -1;
 	plan_open(&l, p);
 	if (p->both_ranked || p->opt->kept >= 0) {
 		int judged = judge_ranks(p, &l);
@@ -230,11 +239,17 @@ run_pipeline(struct plan *p)
 			keep(judged, p->opt->kept);
 		if (lseek(judged, 0, SEEK_SET) < 0)
 			cli_die("a temporary file:");
+		if (p->wholly && ranks_ask(p))
+			convicted = ranks_convicted(p, &failed);
 		last = plan_show(&l, NULL, judged);
 	} else {
 		last = plan_show(&l, plan_judge(&l), -1);
 	}
+	if (convicted >= 0)
+		plan_show_too(last, convicted);
 	int status = prog_run(last, STDOUT_FILENO);
+	if (failed && status < 2)
+		status = 2;
 	/* All that a reader says it says before its stream ends. */
 	plan_said_reading(&l);
 	plan_said_folding(&l);

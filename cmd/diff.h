@@ -30,6 +30,8 @@ const char *diff_plain(const char *s);
 /* The same as a shell reads it. */
 const char *diff_quoted(const char *s);
 /* printf into memory that lives until the end. */
+/* An unlinked file in $TMPDIR, for a stream. */
+int diff_stream_file(void);
 const char *diff_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Compare two; the exit status. */

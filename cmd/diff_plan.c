@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FD_ALIGN = 3, FD_FOLD, FD_NOISE };
+enum { FD_ALIGN = 3, FD_FOLD, FD_NOISE, FD_RANKS };
 
 void
 plan_open(struct pipeline *l, const struct plan *p)
@@ -24,8 +24,8 @@ plan_close(struct pipeline *l)
 		close(l->said[i]);
 }
 
-static struct prog *
-member(struct pipeline *l, enum said what, const char *name, struct prog *in)
+struct prog *
+plan_member(struct pipeline *l, enum said what, const char *name, struct prog *in)
 {
 	struct prog *p = prog_new(name, in);
 	p->err = l->said[what];
@@ -77,7 +77,7 @@ measured(struct pipeline *l, const struct side *s, int said)
 static struct prog *
 folded(struct pipeline *l, const struct side *s, const struct side *other, int said)
 {
-	struct prog *p = member(l, SAID_FOLD + index_of(l, s), "accfold",
+	struct prog *p = plan_member(l, SAID_FOLD + index_of(l, s), "accfold",
 		measured(l, other, RUN_SILENT));
 	if (l->plan->wholly)
 		prog_add(p, "--whole");
@@ -107,7 +107,8 @@ folder_of(const char *path)
 static struct prog *
 parted(struct pipeline *l, const struct side *s, const struct side *other, int said)
 {
-	struct prog *p = member(l, SAID_PARTS + index_of(l, s), "accfold", measured(l, s, said));
+	struct prog *p = plan_member(l, SAID_PARTS + index_of(l, s), "accfold",
+		measured(l, s, said));
 	prog_add_set(p, "--root", folder_of(s->path));
 	if (s->g.flat && strcmp(other->path, "-") != 0)
 		prog_add_set(p, "--bench", other->path);
@@ -142,7 +143,7 @@ plan_measure(struct pipeline *l, const struct side *a, const struct side *b)
 {
 	const struct plan *plan = l->plan;
 	const struct diff_opt *o = plan->opt;
-	struct prog *p = member(l, SAID_ALIGN, "accalign",
+	struct prog *p = plan_member(l, SAID_ALIGN, "accalign",
 		read_side(l, b, a, l->noise ? RUN_SILENT : SAID_READ + BENCH));
 	prog_add_all(p, &o->aligning);
 	prog_add_set(p, "--preset", o->preset);
@@ -152,7 +153,7 @@ plan_measure(struct pipeline *l, const struct side *a, const struct side *b)
 	prog_add(p, "-");
 	if (plan->holds != ACC_HOLDS_DUMP && !plan->gradients)
 		return p;
-	p = member(l, SAID_METRIC, "accmetric", p);
+	p = plan_member(l, SAID_METRIC, "accmetric", p);
 	if (isatty(STDERR_FILENO))
 		p->err = RUN_OWN; /* it shows its progress */
 	prog_add_all(p, &o->measuring);
@@ -188,7 +189,7 @@ plan_judge(struct pipeline *l)
 	const struct diff_opt *o = plan->opt;
 	const bool dump = plan->holds == ACC_HOLDS_DUMP;
 	bool only_bad;
-	struct prog *p = member(l, SAID_JUDGE, plan->judge,
+	struct prog *p = plan_member(l, SAID_JUDGE, plan->judge,
 		plan_measure(l, &plan->side[DEVICE], &plan->side[BENCH]));
 	prog_add_all(p, &o->judging);
 	if (o->expected != NULL)
@@ -218,7 +219,7 @@ plan_show(struct pipeline *l, struct prog *in, int from)
 {
 	const struct diff_opt *o = l->plan->opt;
 	bool only_bad;
-	struct prog *p = member(l, SAID_FMT, "accfmt", in);
+	struct prog *p = plan_member(l, SAID_FMT, "accfmt", in);
 	p->from = from;
 	prog_add_all(p, &o->printing);
 	prog_add_all(p, &o->reports);
@@ -230,6 +231,21 @@ plan_show(struct pipeline *l, struct prog *in, int from)
 	prog_add_set(p, "--consequences", o->behind);
 	prog_add_two(p, "-c", o->columns);
 	return p;
+}
+
+struct prog *
+plan_reader(struct pipeline *l, const struct side *s)
+{
+	return reader(l, s, RUN_SILENT);
+}
+
+void
+plan_show_too(struct prog *show, int fd)
+{
+	prog_add(show, diff_text("/dev/fd/%d", FD_RANKS));
+	prog_add(show, "-");
+	show->file = fd;
+	show->file_fd = FD_RANKS;
 }
 
 /* --- what they said --- */
@@ -357,12 +373,33 @@ plan_said_members(struct pipeline *l)
 	say_unsaid(l, any);
 }
 
+/* Has it said this, up to the first number of it? */
+static bool
+has_said(const struct pipeline *l, enum said what, const char *message)
+{
+	const char *words = acc_tr(message);
+	char *text = prog_read(l->said[what]), *start = strndup(words, strcspn(words, "%"));
+	if (start == NULL)
+		cli_nomem();
+	const bool yes = strstr(text, start) != NULL;
+	free(start);
+	free(text);
+	return yes;
+}
+
 bool
 plan_in_two_layouts(const struct pipeline *l)
 {
-	char *text = prog_read(l->said[SAID_JUDGE]);
-	const bool yes = strstr(text, acc_tr("the two sides are laid out over ranks in different"
-					     " ways: nothing was judged")) != NULL;
-	free(text);
-	return yes;
+	return has_said(l, SAID_JUDGE,
+		"the two sides are laid out over ranks in different ways: nothing was judged");
+}
+
+bool
+plan_audited_nothing(const struct pipeline *l)
+{
+	return has_said(l, SAID_METRIC,
+		       "nothing was audited: of %llu outputs none could be, the first since: %s") ||
+	       has_said(l, SAID_METRIC,
+		       "nothing was audited: no output of an op call with a pass and its arguments"
+		       " (pass, io: accstream(5)) is in the stream");
 }

@@ -33,6 +33,11 @@ struct prog *plan_measure(struct pipeline *l, const struct side *a, const struct
 struct prog *plan_judge(struct pipeline *l);
 /* `in` NULL: what is in the file `from`. */
 struct prog *plan_show(struct pipeline *l, struct prog *in, int from);
+/* What reads a side, and a member whose words are kept. */
+struct prog *plan_reader(struct pipeline *l, const struct side *s);
+struct prog *plan_member(struct pipeline *l, enum said what, const char *name, struct prog *in);
+/* What shows it shows the stream of this file, too. */
+void plan_show_too(struct prog *show, int fd);
 
 /* Show what was said, where it is not yet. */
 void plan_said_reading(struct pipeline *l);
@@ -40,5 +45,7 @@ void plan_said_folding(struct pipeline *l);
 void plan_said_members(struct pipeline *l);
 /* Has the judge found that the ranks of the two sides are laid out in different ways? */
 bool plan_in_two_layouts(const struct pipeline *l);
+/* Was there nothing that accaudit could recompute? */
+bool plan_audited_nothing(const struct pipeline *l);
 
 #endif

@@ -519,3 +519,20 @@ with_own() { # program, script
 	ACCDIFF_PART=$PWD/file run -1 accdiff "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
 	[ "$(cat file)" = mine ]
 }
+
+@test "ranks of our own recording against one process: one, and asked what they say of each other" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xzf "$DATA/ranks_own.tar.gz"
+	run -0 --separate-stderr accdiff hand-1 one-1
+	[[ $output == "28 op calls compared: none adds more error"* && -z $stderr ]]
+	# Each rank divides by its share of the tokens, and gives the sum to a mean.
+	run -0 --separate-stderr accdiff tokens-1 one.tokens-1
+	[[ $output == "31 op calls compared: none adds more error"* && -z $stderr ]]
+	# The sum of what the ranks have is right; but one of these gradients nobody sums.
+	run -1 --separate-stderr accdiff hand-lost-1 one-1
+	[[ $output == *"Functional.layer_norm.0.backward: its output is the gradient of a weight that ranks 0 and 1 have alike, is another on each of them, and was given to no reduction"* ]]
+	accdiff --json hand-lost-1 one-1 | jq -es 'map(select(.what == "culprit")) | length == 1 and .[0].name == "Functional.layer_norm.0.backward"'
+	run -0 accdiff --no-audit hand-lost-1 one-1
+	run -0 accdiff --print-pipeline hand-lost-1 one-1
+	[ "${lines[-1]}" = "# accdump-read -- hand-lost-1 | accaudit | accfirstbad" ]
+}

@@ -22,6 +22,8 @@ struct acc_nameset {
 /* A copy of the name to the end; acc_nameset_sort then brings all in order. 0 or ACC_ENOMEM. */
 int acc_nameset_add(struct acc_nameset *l, struct acc_str name, struct acc_err *e);
 void acc_nameset_sort(struct acc_nameset *l);
+/* Of one that is in order: is the name in it? */
+bool acc_nameset_holds(const struct acc_nameset *l, struct acc_str name);
 bool acc_nameset_equal(const struct acc_nameset *a, const struct acc_nameset *b);
 /* How many both have. */
 size_t acc_nameset_common(const struct acc_nameset *a, const struct acc_nameset *b);
@@ -74,6 +76,7 @@ struct acc_glance {
 	bool operators; /* op calls of a framework, which can be recomputed */
 	bool norms;     /* of gradients, in numbered files */
 	bool params;    /* tensors of a model */
+	bool groups;    /* a recording by accrec(3), which knows the ranks of each communication */
 	/* Where tensors belong to no pass: the names of these, at most ACC_GLANCE_NAMES, and the same
 	 * without the range that a part of a distributed checkpoint has. */
 	struct acc_nameset names, wholes;

@@ -54,6 +54,7 @@ see_source(struct acc_glance *g, const struct acc_rec *r)
 	const struct acc_str f = acc_get_text(r, "", "framework");
 	if (g->framework[0] == '\0' && all_of(f, "abcdefghijklmnopqrstuvwxyz"))
 		snprintf(g->framework, sizeof g->framework, "%.*s", ACC_PRS(f));
+	g->groups |= acc_str_is(acc_get_text(r, "", "format"), "record");
 }
 
 static int

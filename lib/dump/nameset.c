@@ -32,6 +32,24 @@ acc_nameset_sort(struct acc_nameset *l)
 	l->n = n + 1;
 }
 
+bool
+acc_nameset_holds(const struct acc_nameset *l, struct acc_str name)
+{
+	size_t lo = 0, hi = l->n;
+	while (lo < hi) {
+		const size_t mid = lo + (hi - lo) / 2;
+		const size_t n = strlen(l->v[mid]);
+		const int d = memcmp(l->v[mid], name.p, n < name.n ? n : name.n);
+		if (d == 0 && n == name.n)
+			return true;
+		if (d < 0 || (d == 0 && n < name.n))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return false;
+}
+
 size_t
 acc_nameset_common(const struct acc_nameset *a, const struct acc_nameset *b)
 {

@@ -112,8 +112,12 @@ enum fold_factor
 acc_fold_factor(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
 {
 	/* Ranks that are one of several of the reference sum over more ranks than it does, and divide by more. */
-	if (k->dir == FOLD_BACKWARD)
-		return FOLD_OF_PARTS;
+	if (k->dir ==
+		FOLD_BACKWARD) /* one over a rank's own tokens, which are as many on each, is a copy */
+		return it->stat.count == 1 && f->both == NULL ? FOLD_OF_COPIES : FOLD_OF_PARTS;
+	/* A mean over all tokens is, where ranks average, one over a rank's share of them. What it makes is judged. */
+	if (!it->output && it->stat.count == 1 && f->both == NULL && !k->late)
+		return FOLD_OF_COPIES;
 	if (!acc_fold_many(f) || !k->late)
 		return FOLD_NO_FACTOR;
 	const bool sums = f->groups > 1 || f->both != NULL || f->whole;
