@@ -4,10 +4,11 @@
 #include <getopt.h>
 #include <stdlib.h>
 
-enum { ALL = 256, RULES, PRINT_RULES };
+enum { ALL = 256, APART, RULES, PRINT_RULES };
 
 static const struct cli_opt options[] = {
 	{ALL, "all", NULL, "show what is equal, and hints, too"},
+	{APART, "apart", NULL, "advise against nothing that both sides have alike"},
 	{RULES, "rules", "FILE", "rows of your own, beside those of the check-list"},
 	{PRINT_RULES, "print-rules", NULL, "print the check-list, to see and borrow from it"},
 	{0, NULL, NULL, NULL},
@@ -103,6 +104,7 @@ main(int argc, char **argv)
 		if (key == PRINT_RULES)
 			print_and_exit();
 		opt.all |= key == ALL;
+		opt.apart |= key == APART;
 	}
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
 	struct acc_check *ck = in == NULL ? NULL : acc_check_open(&opt, &e);

@@ -30,6 +30,7 @@ struct acc_check;
 struct acc_check_opt {
 	struct acc_checklist *list; /* stays yours */
 	bool all;                   /* equal parameters and hints, too */
+	bool apart; /* what both sides have alike is not advised against, nor what was not given */
 };
 struct acc_check *acc_check_open(const struct acc_check_opt *opt, struct acc_err *e);
 /* Take a pair of parameters, a parameter of one side alone (then it is the device's), or a

@@ -137,6 +137,8 @@ struct verdict {
 
 struct remark {
 	const char *what, *name, *rule, *text, *limit_from;
+	bool summed; /* `value` says how many parameters differ */
+	double value;
 };
 
 struct acc_check {

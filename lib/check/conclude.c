@@ -157,7 +157,7 @@ say_not_given(struct acc_check *ck, struct acc_err *e)
 		for (int s = 0; s < 2; s++)
 			given[s] = env ? ck->side[s].whole_env : ck->side[s].has[kinds[i].d];
 		bool a = given[0], b = given[1] || ck->side[1].n == 0;
-		if (a && b)
+		if ((a && b) || ck->opt.apart)
 			continue;
 		struct remark *m = acc_check_say(ck, "missing", e);
 		if (m == NULL)
@@ -258,6 +258,8 @@ say_sum(struct acc_check *ck, struct acc_err *e)
 			bad[LEVEL_ERROR] == 1 ? "" : "s", bad[LEVEL_WARNING],
 			bad[LEVEL_WARNING] == 1 ? "" : "s", differ, differ == 1 ? "" : "s",
 			ck->equal, ck->opt.all ? "" : " (--all shows them)");
+	m->summed = ck->side[1].n > 0;
+	m->value = (double)(ck->compared - ck->equal);
 	return m->text == NULL ? acc_nomem(e) : 0;
 }
 

@@ -166,7 +166,7 @@ add_filters(struct reader *rd, bool only, struct acc_str v)
 {
 	struct acc_str name = acc_first_word(&v);
 	enum dialect d = acc_check_dialect_of(name);
-	if (d == DIALECT_OTHER)
+	if (d == DIALECT_OTHER && !acc_str_is(name, "other"))
 		return wrong(rd, "there is no dialect", name);
 	while (v.n > 0) {
 		struct filter *f = acc_alloc(&rd->cl->mem, sizeof *f);

@@ -87,6 +87,8 @@ acc_check_remark_record(struct acc_rec *r, const struct acc_arena *mem, const st
 	rc |= put(r, "", "what", m->what);
 	rc |= put(r, "", "rule", m->rule);
 	rc |= put(r, "", "limit_from", m->limit_from);
+	if (m->summed)
+		rc |= acc_add(r, "", "value", acc_f64(m->value));
 	if (m->text != NULL)
 		rc |= acc_put_said(r, "", "text", mem, m->text);
 	return rc < 0 ? ACC_ENOMEM : 0;

@@ -79,6 +79,8 @@ apply(struct acc_check *ck, struct verdict *v, const struct rule *u, struct acc_
 	/* A hint adds a word to what is shown anyway, and is shown itself where it is asked for. */
 	if (u->level == LEVEL_HINT && !u->differs && !ck->opt.all)
 		return 0;
+	if (ck->opt.apart && sides == 3 && !u->differs && !v->differs)
+		return 0;
 	const char *why = sentence(ck, u, sides & 1 ? 0 : 1);
 	if (why == NULL)
 		return acc_nomem(e);
@@ -157,6 +159,14 @@ wanted(const struct acc_checklist *cl, const struct param *p)
 	return !only || in;
 }
 
+static bool
+is_place(const struct param *p)
+{
+	const struct acc_str t = p->text;
+	return acc_str_starts(t, "/") || acc_str_starts(t, "./") || acc_str_starts(t, "~/") ||
+	       (t.n > 3 && memmem(t.p, t.n, "://", 3) != NULL);
+}
+
 /* Keys without a row can be compared where both sides speak the same dialect. */
 int
 acc_check_rest(struct acc_check *ck, struct acc_err *e)
@@ -173,7 +183,8 @@ acc_check_rest(struct acc_check *ck, struct acc_err *e)
 			if (s == 1 && q != NULL)
 				continue;
 			/* Words of nobody's vocabulary: only their names can say that they are the same. */
-			if (p->dialect == DIALECT_OTHER && q == NULL)
+			if (p->dialect == DIALECT_OTHER &&
+				(q == NULL || (is_place(p) && is_place(q))))
 				continue;
 			/* A script's few variables say nothing of those that it does not set; nor do its
 			 * few arguments of all that there are. */

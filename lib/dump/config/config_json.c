@@ -216,12 +216,8 @@ read_json(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	struct acc_json *j = rc < 0 ? NULL : open_text(&ps, e);
 	if (rc == 0)
 		rc = j == NULL ? ACC_EIO : walk(&w, j, e);
-	/* Names that many have, such as lr, make Megatron's where a script has them: it has no JSON. */
-	struct acc_str text = {(const char *)ps.text.p, (uint32_t)ps.text.n};
-	enum dialect d = rc == 0 && acc_params_words(text, true) > 0 ? acc_params_guess(&ps)
-								     : DIALECT_OTHER;
 	if (rc == 0)
-		rc = acc_params_put(&ps, "json", d, "no value in it", e);
+		rc = acc_params_put(&ps, "json", acc_params_own(&ps), "no value in it", e);
 	acc_json_close(j);
 	acc_params_close(&ps);
 	return rc;

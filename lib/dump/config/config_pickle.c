@@ -89,11 +89,17 @@ unzip(const struct params *ps, struct acc_arena *m, struct acc_py **root, struct
 	return rc;
 }
 
+/* Classes that are made of TrainingArguments have names of their own, as TRL's SFTConfig, and its fields. */
 static int
 probe(const struct acc_probe *p)
 {
+	static const char *const words[] = {"TrainingArguments", "ctransformers.training_args",
+		"per_device_train_batch_size"};
 	bool zip = !p->is_dir && p->nhead > 4 && memcmp(p->head, "PK\3\4", 4) == 0;
-	return zip && memmem(p->head, p->nhead, "TrainingArguments", 17) != NULL ? 97 : 0;
+	for (size_t i = 0; zip && i < sizeof words / sizeof *words; i++)
+		if (memmem(p->head, p->nhead, words[i], strlen(words[i])) != NULL)
+			return 97;
+	return 0;
 }
 
 static int
@@ -116,7 +122,7 @@ read_pickle(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 
 const struct acc_dump acc_dump_config_pickle = {
 	.name = "training_args",
-	.help = "training_args.bin of Hugging Face's Trainer",
+	.help = "training_args.bin of Hugging Face's Trainer, and of TRL's",
 	.probe = probe,
 	.read = read_pickle,
 };

@@ -215,7 +215,8 @@ probe(const struct acc_probe *p)
 	struct acc_str s = {(const char *)p->head, (uint32_t)p->nhead};
 	const char *nl = s.n == 0 ? NULL : memchr(s.p, '\n', s.n);
 	struct acc_str first = {s.p, nl == NULL ? s.n : (uint32_t)(nl - s.p)};
-	if (p->is_dir || s.n == 0 || memchr(s.p, '\0', s.n) != NULL)
+	/* A model's card shows commands, and is none. */
+	if (p->is_dir || s.n == 0 || memchr(s.p, '\0', s.n) != NULL || acc_str_ends(p->base, ".md"))
 		return 0;
 	if (acc_str_starts(first, "#!") && memmem(first.p, first.n, "sh", 2) != NULL)
 		return 75;

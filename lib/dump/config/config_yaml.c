@@ -251,12 +251,8 @@ read_yaml(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		rc = acc_fail(e, ACC_EFORMAT, "no configuration: it is no map");
 	if (rc == 0)
 		rc = walk(&w, root, e);
-	/* As of JSON: lr and the like are in many people's own files, too. */
-	const struct acc_str text = {(const char *)ps.text.p, (uint32_t)ps.text.n};
 	if (rc == 0)
-		rc = acc_params_put(&ps, "yaml",
-			acc_params_words(text, false) > 0 ? acc_params_guess(&ps) : DIALECT_OTHER,
-			"no value in it", e);
+		rc = acc_params_put(&ps, "yaml", acc_params_own(&ps), "no value in it", e);
 	acc_arena_release(&m);
 	acc_params_close(&ps);
 	return rc;

@@ -66,6 +66,12 @@ enum { NWORDS = sizeof words / sizeof *words };
 static const char *const common[] = {"hidden_size", "num_attention_heads", "seq_length", "swiglu",
 	"use_mcore_models", "clip_grad", "adam_eps", "weight_decay", "lr"};
 
+/* Of those above, names that other programs have, too: one of them alone tells nothing. */
+static const char weak[] =
+	"train_dataset parallelism moe_config num_layers micro_batch_size global_batch_size"
+	" n_layer max_grad_norm warmup_ratio logging_steps model_name_or_path"
+	" train_batch_size gradient_clipping";
+
 static int
 slurp(struct params *ps, struct acc_err *e)
 {
@@ -178,8 +184,9 @@ acc_params_put(struct params *ps, const char *format, enum dialect dialect, cons
 	return rc;
 }
 
-enum dialect
-acc_params_guess(const struct params *ps)
+/* The one with the most of the names that only it has, and at least so many of them. */
+static enum dialect
+most_named(const struct params *ps, size_t least)
 {
 	size_t votes[DIALECT_N] = {0};
 	enum dialect best = DIALECT_OTHER;
@@ -189,12 +196,26 @@ acc_params_guess(const struct params *ps)
 		if (dot != NULL)
 			k.n = (uint32_t)(dot - k.p);
 		for (size_t w = 0; w < NWORDS; w++)
-			votes[words[w].dialect] += acc_str_is(k, words[w].word);
+			if (acc_str_is(k, words[w].word))
+				votes[words[w].dialect] += acc_word_in(weak, k) ? 1 : 2;
 	}
 	/* A model's configuration may stand in that of its training, not the other way round. */
 	for (int d = 1; d < DIALECT_N; d++)
-		if (votes[d] > votes[best])
+		if (votes[d] > votes[best] && votes[d] >= least)
 			best = (enum dialect)d;
+	return best;
+}
+
+enum dialect
+acc_params_own(const struct params *ps)
+{
+	return most_named(ps, 2);
+}
+
+enum dialect
+acc_params_guess(const struct params *ps)
+{
+	enum dialect best = most_named(ps, 1);
 	for (size_t i = 0; i < ps->n && best == DIALECT_OTHER; i++)
 		for (size_t w = 0; w < sizeof common / sizeof *common; w++)
 			if (acc_str_is(ps->p[i].key, common[w]))

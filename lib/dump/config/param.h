@@ -46,6 +46,8 @@ int acc_param_put(struct acc_dump_ctx *c, const struct param *p, const char *fil
 	struct acc_err *e);
 /* Whose vocabulary is it? By names that only one has; DIALECT_OTHER where none tells. */
 enum dialect acc_params_guess(const struct params *ps);
+/* The same of files of which anybody may be the author: two such names at least, and not those that many have. */
+enum dialect acc_params_own(const struct params *ps);
 /* How many such names, of any vocabulary, stand in this text? quote: in quotes, as in JSON. */
 int acc_params_words(struct acc_str text, bool quote);
 /* "num-layers" to "num_layers", in place. */
