@@ -427,7 +427,7 @@ list() { # keys, command...
 }
 
 @test "each format has a sample" {
-	for d in "$DATA"/{dumps,checkpoints,curves,config,maca,mindspore,sglang,weights}/*; do
+	for d in "$DATA"/{dumps,checkpoints,curves,config,maca,mindspore,sglang,weights,runs/mlflow}/*; do
 		accdump-read "$d" 2>/dev/null | accfmt --json 2>/dev/null |
 			jq -r 'select(.kind == "source").format' 2>/dev/null || true
 	done | sort -u >"$BATS_TEST_TMPDIR/read"
