@@ -21,8 +21,12 @@ struct diff_opt {
 	const char *also;               /* metrics that are measured on request */
 	struct acc_select sel;          /* of step and rank */
 	bool all, strict, no_audit, no_fold, go_on;
-	bool print; /* the pipeline, and run nothing */
-	int kept;   /* of a part: where its records are kept for a report; -1: nowhere */
+	bool print;  /* the pipeline, and run nothing */
+	int kept;    /* of a part: where its records are kept; -1: nowhere */
+	bool entire; /* and all of them, for a report */
+	bool part;   /* it is one of a job's folder */
+	/* Of a part: the formats of device and bench, where their folders are of others, too; or NULL. */
+	const char *form[2];
 };
 
 /* Text of an unknown origin for a terminal: what is not plain becomes '?'. Lives until the end. */

@@ -2,8 +2,11 @@
 #include "acc/operand.h"
 #include "acc/say.h"
 #include "cli.h"
+#include "diff_pair.h"
 #include "diff_run.h"
+#include "diff_sum.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -13,17 +16,16 @@
 static const char *const kinds[ACC_NHOLDS] = {"configuration", "log", "weights", "dump"};
 static const char *const sides[2] = {"device", "bench"};
 
-struct couple {
-	const char *a, *b; /* beneath the two folders; NULL: one is alone */
-};
-
 struct job {
 	const struct diff_opt *opt;
 	const char *folder[2];
-	struct acc_holding held[2];
+	struct acc_holding held[2],
+		noise; /* noise: of the second bench, if that is such a folder */
 	struct words skipped;
+	struct sum sum[ACC_NHOLDS];
+	int out; /* what is printed waits there, for its sum comes first; -1: it is printed at once */
 	const char *cause; /* the kind that may be it; NULL: none yet */
-	int *kept;         /* of each part: its records, for a report */
+	int *kept;         /* of each part: its records */
 	size_t parts, cap;
 	int worst;
 };
@@ -37,55 +39,15 @@ say(const struct job *j, const char *fmt, ...)
 	if (!table && !j->opt->print)
 		fputs("accdiff: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(table || j->opt->print ? stdout : stderr, acc_tr(fmt), ap);
+	if (j->out >= 0)
+		vdprintf(j->out, acc_tr(fmt), ap);
+	else
+		vfprintf(table || j->opt->print ? stdout : stderr, acc_tr(fmt), ap);
 	va_end(ap);
-	putc('\n', table || j->opt->print ? stdout : stderr);
-}
-
-/* --- what belongs together --- */
-
-static void
-names_of(const struct acc_holding *held, enum acc_holds what, struct acc_nameset *out)
-{
-	for (size_t i = 0; i < held->n; i++)
-		if (held->part[i].holds == what &&
-			acc_nameset_add(out, acc_str(held->part[i].name), NULL) < 0)
-			cli_nomem();
-	acc_nameset_sort(out);
-}
-
-static void
-add_couple(struct acc_buf *to, const char *a, const char *b)
-{
-	const struct couple c = {a, b};
-	if (acc_buf_add(to, &c, sizeof c) < 0)
-		cli_nomem();
-}
-
-/* Of one kind, by name; where each side has one more, these. `alone` gets the others. */
-static void
-pair_up(const struct acc_nameset side[2], struct acc_buf *couples, struct acc_buf *alone)
-{
-	const struct acc_nameset *a = &side[0], *b = &side[1];
-	const char *one[2] = {NULL, NULL};
-	size_t n[2] = {0, 0};
-	for (size_t i = 0, k = 0; i < a->n || k < b->n;) {
-		int d = i == a->n ? 1 : k == b->n ? -1 : strcmp(a->v[i], b->v[k]);
-		if (d == 0)
-			add_couple(couples, a->v[i], b->v[k]);
-		else
-			one[d > 0] = d < 0 ? a->v[i] : b->v[k], n[d > 0]++;
-		if (d < 0)
-			add_couple(alone, a->v[i], NULL);
-		if (d > 0)
-			add_couple(alone, NULL, b->v[k]);
-		i += d <= 0;
-		k += d >= 0;
-	}
-	if (n[0] == 1 && n[1] == 1) {
-		add_couple(couples, one[0], one[1]);
-		alone->n = 0;
-	}
+	if (j->out >= 0)
+		dprintf(j->out, "\n");
+	else
+		putc('\n', table || j->opt->print ? stdout : stderr);
 }
 
 static void
@@ -94,19 +56,97 @@ say_alone(const struct job *j, enum acc_holds what, const struct acc_buf *alone)
 	const struct couple *c = (const struct couple *)(const void *)alone->p;
 	for (size_t side = 0; side < 2; side++)
 		for (size_t i = 0; i < alone->n / sizeof *c; i++) {
-			const char *name = side == 0 ? c[i].a : c[i].b;
-			if (name != NULL)
+			const struct acc_held_part *p = side == 0 ? c[i].a : c[i].b;
+			if (p != NULL)
 				say(j, "%s of the %s alone, not compared: %s", acc_tr(kinds[what]),
-					acc_tr(sides[side]), diff_plain(name));
+					acc_tr(sides[side]), diff_plain(p->name));
 		}
+}
+
+static bool
+is_alike(const struct acc_held_other *a, const struct acc_held_other *b)
+{
+	return a->what == b->what ||
+	       (a->what != NULL && b->what != NULL && strcmp(a->what, b->what) == 0);
+}
+
+/* All of which the same is known as of the one at i: "a.md and 3 more (text for people)". */
+static const char *
+alike(const struct acc_holding *h, size_t i)
+{
+	enum { NAMED = 3 };
+	const char *text = "", *what = h->other[i].what;
+	size_t n = 0;
+	for (size_t k = i; k < h->nother; k++)
+		if (is_alike(&h->other[i], &h->other[k]) && n++ < NAMED)
+			text = diff_text("%s%s%s", text, n > 1 ? ", " : "",
+				diff_plain(h->other[k].name));
+	if (n > NAMED)
+		text = diff_text(acc_tr("%s and %zu more"), text, n - NAMED);
+	return what == NULL ? text : diff_text("%s (%s)", text, acc_tr(what));
+}
+
+/* That of which nothing is known last. */
+static const char *
+others(const struct acc_holding *h)
+{
+	const char *text = "";
+	for (int known = 1; known >= 0; known--)
+		for (size_t i = 0; i < h->nother; i++) {
+			bool seen = (h->other[i].what != NULL) != known;
+			for (size_t k = 0; k < i && !seen; k++)
+				seen = is_alike(&h->other[k], &h->other[i]);
+			if (!seen)
+				text = diff_text("%s%s%s", text, text[0] != '\0' ? "; " : "",
+					alike(h, i));
+			if (!known && !seen)
+				break;
+		}
+	return text;
+}
+
+static void
+say_others(const struct job *j)
+{
+	const char *text[2] = {others(&j->held[0]), others(&j->held[1])};
+	if (text[0][0] != '\0' || text[1][0] != '\0')
+		say(j, "%s", "");
+	if (strcmp(text[0], text[1]) == 0) {
+		if (text[0][0] != '\0')
+			say(j, "not read: %s", text[0]);
+		return;
+	}
+	for (int i = 0; i < 2; i++)
+		if (text[i][0] != '\0')
+			say(j, "not read of the %s: %s", acc_tr(sides[i]), text[i]);
 }
 
 /* --- comparing --- */
 
 static const char *
-path_in(const struct job *j, int side, const char *name)
+path_in(const struct job *j, int side, const struct acc_held_part *p)
 {
-	return diff_text("%s/%s", j->folder[side], name);
+	return p->name[0] == '\0' ? j->folder[side] : diff_text("%s/%s", j->folder[side], p->name);
+}
+
+/* What belongs to a part of the bench in its second run; NULL: nothing. */
+static const char *
+noise_of(const struct job *j, enum acc_holds what, const struct acc_held_part *p)
+{
+	const struct acc_holding two[2] = {j->held[1], j->noise};
+	struct acc_buf couples = {0}, alone = {0};
+	const char *path = NULL;
+	struct stat st;
+	pair_up(two, what, &couples, &alone);
+	const struct couple *c = (const struct couple *)(const void *)couples.p;
+	for (size_t i = 0; i < couples.n / sizeof *c; i++)
+		if (c[i].a == p)
+			path = diff_text("%s/%s", j->opt->noise, c[i].b->name);
+	if (path == NULL && j->noise.n == 0)
+		path = diff_text("%s/%s", j->opt->noise, p->name);
+	acc_buf_release(&couples);
+	acc_buf_release(&alone);
+	return path == NULL || stat(path, &st) < 0 ? NULL : path;
 }
 
 /* A part gets the options that its kind knows. */
@@ -115,14 +155,14 @@ options_of(const struct job *j, enum acc_holds what, const struct couple *c)
 {
 	const struct words none = {0};
 	struct diff_opt o = *j->opt;
-	struct stat st;
+	o.part = true;
+	o.entire = o.reports.n > 0;
 	o.reports = none;
+	o.form[0] = c->a->named ? c->a->form : NULL;
+	o.form[1] = c->b->named ? c->b->form : NULL;
 	o.behind = o.behind != NULL && strcmp(o.behind, "all") == 0 ? o.behind : NULL;
-	o.noise = o.noise == NULL || what == ACC_HOLDS_CONFIGURATION
-			  ? NULL
-			  : diff_text("%s/%s", o.noise, c->b);
-	if (o.noise != NULL && stat(o.noise, &st) < 0)
-		o.noise = NULL;
+	o.noise = o.noise == NULL || what == ACC_HOLDS_CONFIGURATION ? NULL
+								     : noise_of(j, what, c->b);
 	if (what == ACC_HOLDS_CONFIGURATION) {
 		o.aligning = none;
 		o.step = o.rank = o.op = NULL;
@@ -141,27 +181,37 @@ options_of(const struct job *j, enum acc_holds what, const struct couple *c)
 struct call {
 	struct diff_opt opt;
 	const char *device, *bench;
+	int out; /* -1: as it is */
 };
 
 static int
 compare(void *arg)
 {
 	const struct call *c = arg;
+	if (c->out >= 0 && dup2(c->out, STDOUT_FILENO) < 0)
+		cli_die("a temporary file:");
 	return diff_compare(&c->opt, c->device, c->bench);
+}
+
+static int
+temporary(void)
+{
+	struct acc_err e = {0};
+	int fd = acc_file_temp(cli_tmpdir(), &e);
+	if (fd < 0)
+		cli_die_err(&e);
+	return fd;
 }
 
 /* Where the records of the next part are kept: -1, nowhere. */
 static int
 keep(struct job *j)
 {
-	struct acc_err e = {0};
 	int *kept = acc_grow(j->kept, &j->cap, j->parts + 1, sizeof *kept, NULL);
 	if (kept == NULL)
 		cli_nomem();
 	j->kept = kept;
-	kept[j->parts] = j->opt->reports.n == 0 ? -1 : acc_file_temp(cli_tmpdir(), &e);
-	if (j->opt->reports.n > 0 && kept[j->parts] < 0)
-		cli_die_err(&e);
+	kept[j->parts] = j->opt->print ? -1 : temporary();
 	return kept[j->parts++];
 }
 
@@ -170,11 +220,18 @@ skip(struct job *j, enum acc_holds what, const struct couple *c)
 {
 	const char *two = diff_text("%s %s", diff_quoted(path_in(j, 0, c->a)),
 		diff_quoted(path_in(j, 1, c->b)));
-	if (strcmp(c->a, ".") == 0)
+	if (strcmp(c->a->name, ".") == 0)
 		two = diff_text("--go-on %s %s", diff_quoted(j->folder[0]),
 			diff_quoted(j->folder[1]));
 	cli_append(&j->skipped.v, &j->skipped.n,
 		diff_text("\n  %s: accdiff %s", acc_tr(kinds[what]), two));
+	j->sum[what].skipped = true;
+}
+
+static const char *
+shown(const struct job *j, int side, const struct acc_held_part *p)
+{
+	return diff_plain(p->name[0] == '\0' ? j->folder[side] : p->name);
 }
 
 /* The status of one part. */
@@ -183,47 +240,50 @@ compare_part(struct job *j, enum acc_holds what, const struct couple *c)
 {
 	struct call call = {.opt = options_of(j, what, c),
 		.device = path_in(j, 0, c->a),
-		.bench = path_in(j, 1, c->b)};
-	const char *other = "";
-	if (j->parts > 0 && strcmp(j->opt->format, "table") == 0 && !j->opt->print)
-		putchar('\n');
-	if (strcmp(c->a, c->b) != 0)
-		other = diff_text(acc_tr(" and %s"), diff_plain(c->b));
+		.bench = path_in(j, 1, c->b),
+		.out = j->out};
+	const char *name = shown(j, 0, c->a), *bench = shown(j, 1, c->b);
+	if (j->parts > 0 && j->out >= 0)
+		dprintf(j->out, "\n");
 	if (j->opt->print)
 		fputs("# ", stdout);
-	say(j, "== %s: %s", acc_tr(kinds[what]), diff_text("%s%s", diff_plain(c->a), other));
+	if (strcmp(name, bench) != 0)
+		say(j, "== %s: %s", acc_tr(kinds[what]),
+			diff_text(acc_tr("%s and %s"), name, bench));
+	else
+		say(j, "== %s: %s", acc_tr(kinds[what]), name);
 	call.opt.kept = keep(j);
 	int status = prog_call(compare, &call);
 	if (status > 2)
 		exit(status);
 	if (status > j->worst)
 		j->worst = status;
+	if (call.opt.kept >= 0)
+		sum_part(&j->sum[what], what, status, name, call.opt.kept);
 	return status;
 }
 
+/* Of weights the first that differ are enough: those of later steps follow from them. */
 static void
 compare_kind(struct job *j, enum acc_holds what)
 {
-	struct acc_nameset side[2] = {{0}, {0}};
 	struct acc_buf couples = {0}, alone = {0};
 	const char *found = NULL;
-	for (size_t i = 0; i < 2; i++)
-		names_of(&j->held[i], what, &side[i]);
-	pair_up(side, &couples, &alone);
+	pair_up(j->held, what, &couples, &alone);
 	if (!j->opt->print)
 		say_alone(j, what, &alone);
 	const struct couple *c = (const struct couple *)(const void *)couples.p;
-	for (size_t i = 0; i < couples.n / sizeof *c; i++)
-		if (j->cause != NULL && !j->opt->go_on)
+	for (size_t i = 0; i < couples.n / sizeof *c; i++) {
+		const bool follows = what == ACC_HOLDS_WEIGHTS && found != NULL;
+		if ((j->cause != NULL || follows) && !j->opt->go_on)
 			skip(j, what, &c[i]);
 		else if (compare_part(j, what, &c[i]) == 1 && what != ACC_HOLDS_LOG)
 			found = kinds[what]; /* a log shows that something is wrong, and not what */
-	if (found != NULL)
+	}
+	if (found != NULL && j->cause == NULL)
 		j->cause = found;
 	acc_buf_release(&couples);
 	acc_buf_release(&alone);
-	acc_nameset_release(&side[0]);
-	acc_nameset_release(&side[1]);
 }
 
 /* One report of all that was compared. */
@@ -276,19 +336,72 @@ more_handles(void)
 	}
 }
 
+/* The line that sums it up, and what waited for it. */
+static void
+print_all(struct job *j)
+{
+	const char *line = sum_line(j->sum, j->held);
+	struct stat st;
+	off_t at = 0;
+	if (line != NULL && j->out < 0)
+		say(j, "%s", line);
+	if (j->out < 0)
+		return;
+	if (line != NULL)
+		printf("%s\n\n", line);
+	if (fflush(stdout) != 0)
+		cli_die("standard output:");
+	if (fstat(j->out, &st) < 0)
+		cli_die("a temporary file:");
+	while (at < st.st_size) {
+		char buf[65536];
+		const ssize_t n = pread(j->out, buf, sizeof buf, at);
+		if (n <= 0 && errno != EINTR)
+			cli_die("a temporary file:");
+		if (n > 0 && fwrite(buf, 1, (size_t)n, stdout) != (size_t)n)
+			cli_die("standard output:");
+		at += n > 0 ? n : 0;
+	}
+}
+
+/* Folders of which no part has a partner are not the same. */
+static void
+refuse_strangers(const struct job *j)
+{
+	enum { SHOWN = 4 };
+	const char *text[2] = {"", ""};
+	for (int i = 0; i < 2; i++) {
+		const struct acc_holding *h = &j->held[i];
+		for (size_t k = 0; k < h->n && k < SHOWN; k++)
+			text[i] = diff_text("%s%s%s %s", text[i], k > 0 ? ", " : "",
+				acc_tr(kinds[h->part[k].holds]), shown(j, i, &h->part[k]));
+		if (h->n > SHOWN)
+			text[i] = diff_text(acc_tr("%s and %zu more"), text[i], h->n - SHOWN);
+	}
+	cli_die("nothing to compare: of what they hold nothing belongs together; of the device %s; of the"
+		" bench %s",
+		text[0], text[1]);
+}
+
 static int
 compare_jobs(struct job *j)
 {
 	const char *all = "";
-	if (j->opt->reports.n > 0)
-		more_handles();
+	more_handles();
+	if (strcmp(j->opt->format, "table") == 0 && !j->opt->print)
+		j->out = temporary();
 	for (int what = 0; what < ACC_NHOLDS; what++)
 		compare_kind(j, (enum acc_holds)what);
+	if (j->parts == 0)
+		refuse_strangers(j);
 	for (size_t i = 0; i < j->skipped.n; i++)
 		all = diff_text("%s%s", all, j->skipped.v[i]);
 	if (all[0] != '\0')
 		say(j, "not looked at, since the cause may be the %s (--go-on looks at all):%s",
 			acc_tr(j->cause), all);
+	if (!j->opt->print)
+		say_others(j);
+	print_all(j);
 	if (j->opt->reports.n > 0 && j->parts > 0 && !j->opt->print)
 		report(j);
 	free(j->kept);
@@ -321,25 +434,66 @@ refuse(const struct job *j)
 		return;
 	fprintf(stderr, "accdiff: ");
 	fprintf(stderr, acc_tr("%s: for one of what these folders hold, such as\n  accdiff %s %s"),
-		option, diff_quoted(path_in(j, 0, j->held[0].part[0].name)),
-		diff_quoted(path_in(j, 1, j->held[1].part[0].name)));
+		option, diff_quoted(path_in(j, 0, &j->held[0].part[0])),
+		diff_quoted(path_in(j, 1, &j->held[1].part[0])));
 	fputc('\n', stderr);
 	exit(2);
+}
+
+/* A folder in which nothing is read says what is in it; an empty one that it is. */
+static void
+refuse_unread(const struct job *j, int side)
+{
+	const struct acc_holding *h = &j->held[side];
+	struct acc_err e = {0};
+	if (h->n > 0 || h->nother == 0 || acc_dump_probe(j->folder[side], &e) != NULL)
+		return;
+	cli_die("%s: nothing in this folder is read: %s", j->folder[side], others(h));
+}
+
+/* One side is a run's folder, the other one thing: that is compared with what the folder has of its kind. */
+static bool
+take_single(struct job *j, int side)
+{
+	const struct acc_glance_opt opt = {.sel = &j->opt->sel};
+	struct acc_holding *h = &j->held[side];
+	struct acc_glance g = {0};
+	struct acc_err e = {0};
+	const struct acc_dump *d = acc_dump_probe(j->folder[side], &e);
+	if (strcmp(j->folder[side], "-") == 0 || d == NULL)
+		return false;
+	if (acc_glance(&g, j->folder[side], &opt, &e) < 0)
+		cli_die_err(&e);
+	const struct acc_held_part one = {"", d->name, false,
+		g.holds == ACC_HOLDS_DUMP && g.params ? ACC_HOLDS_WEIGHTS : g.holds};
+	acc_glance_release(&g);
+	acc_held_release(h);
+	h->part = acc_grow(NULL, &h->cap, 1, sizeof *h->part, NULL);
+	if (h->part == NULL)
+		cli_nomem();
+	h->part[h->n++] = one;
+	return true;
 }
 
 int
 diff_job(const struct diff_opt *opt, const char *device, const char *bench)
 {
-	struct job j = {.opt = opt, .folder = {device, bench}};
+	struct job j = {.opt = opt, .folder = {device, bench}, .out = -1};
 	struct acc_err e = {0};
 	int is[2] = {0, 0}, status;
 	prog_signals();
-	for (int i = 0; i < 2 && (i == 0 || is[0] > 0); i++) {
+	for (int i = 0; i < 2; i++) {
 		is[i] = strcmp(j.folder[i], "-") == 0 ? 0
 						      : acc_held_look(&j.held[i], j.folder[i], &e);
 		if (is[i] < 0)
 			cli_die_err(&e);
 	}
+	if (opt->noise != NULL && acc_held_look(&j.noise, opt->noise, &e) < 0)
+		cli_die_err(&e);
+	for (int i = 0; i < 2; i++)
+		refuse_unread(&j, i);
+	if (is[0] != is[1])
+		is[is[0] > 0] = take_single(&j, is[0] > 0);
 	if (is[0] > 0 && is[1] > 0) {
 		refuse(&j);
 		say_missed(&j);
@@ -349,6 +503,7 @@ diff_job(const struct diff_opt *opt, const char *device, const char *bench)
 	}
 	acc_held_release(&j.held[0]);
 	acc_held_release(&j.held[1]);
+	acc_held_release(&j.noise);
 	if (fflush(stdout) != 0 || ferror(stdout))
 		cli_die("standard output:");
 	return status;

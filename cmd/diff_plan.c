@@ -50,6 +50,7 @@ reader(struct pipeline *l, const struct side *s, int said)
 	prog_add_set(p, "--step", o->step);
 	prog_add_set(p, "--rank", o->rank);
 	prog_add_set(p, "--op", o->op);
+	prog_add_set(p, "--format", s->form);
 	prog_add(p, "--");
 	prog_add(p, s->path);
 	return p;
@@ -172,7 +173,7 @@ is_entire(const struct plan *plan, bool *only_bad)
 {
 	static const char whole[] = "html xlsx tree dot junit brief brief-json";
 	const struct diff_opt *o = plan->opt;
-	const bool report = o->reports.n > 0 || o->kept >= 0;
+	const bool report = o->reports.n > 0 || o->entire;
 	*only_bad = false;
 	if (plan->holds == ACC_HOLDS_CONFIGURATION)
 		return o->all;
@@ -205,6 +206,8 @@ plan_judge(struct pipeline *l)
 	}
 	if (is_entire(plan, &only_bad))
 		prog_add(p, "--all");
+	if (plan->holds == ACC_HOLDS_CONFIGURATION && o->part)
+		prog_add(p, "--apart");
 	if (dump && o->strict)
 		prog_add(p, "--strict");
 	if (o->no_audit)

@@ -33,6 +33,7 @@ look(struct plan *p, struct side *s)
 	const struct acc_glance_opt opt = {.sel = &p->opt->sel,
 		.regex = p->opt->regex,
 		.name_regex = p->opt->name_regex,
+		.format = s->form,
 		.trouble = hear,
 		.arg = &heard};
 	struct acc_err e = {0};
@@ -103,6 +104,7 @@ side_look(struct plan *p, const char *device, const char *bench)
 		struct side *s = &p->side[i];
 		s->name = names[i];
 		s->path = path[i];
+		s->form = p->opt->form[i == SECOND ? BENCH : i];
 		if (s->path == NULL)
 			continue;
 		look(p, s);

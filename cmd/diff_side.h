@@ -9,6 +9,7 @@ enum { DEVICE, BENCH, SECOND, NSIDES };
 struct side {
 	const char *name; /* "device", "bench", "second bench" */
 	const char *path;
+	const char *form; /* its format, where that must be said; or NULL */
 	struct acc_glance g;
 	bool looked;   /* it is a file or a folder, and g says what of */
 	bool measured; /* its tensors get statistics before they are paired, */

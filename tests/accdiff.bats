@@ -68,7 +68,7 @@ load helper
 @test "a side of which nothing can be read is named, and nothing else is said" {
 	d="$ROOT/examples/demo"
 	mkdir "$BATS_TEST_TMPDIR/empty"
-	fails "accdiff: device: $BATS_TEST_TMPDIR/empty: unrecognised format" accdiff "$BATS_TEST_TMPDIR/empty" "$d/bench"
+	fails "accdiff: device: $BATS_TEST_TMPDIR/empty: an empty folder" accdiff "$BATS_TEST_TMPDIR/empty" "$d/bench"
 	[ -z "$output" ]
 	fails "accdiff: bench: $d/README.md: " accdiff "$d/device" "$d/README.md"
 	[ -z "$output" ]

@@ -48,6 +48,8 @@ ALL='== configuration: train.yaml
 	run -1 --separate-stderr accdiff "np u" gpu
 	[ "$(heads)" = "== configuration: train.yaml" ]
 	[ -z "$stderr" ]
+	rm "np u/README.md"
+	run -1 accdiff "np u" gpu
 	[ "$(tail -n 4 <<<"$output")" = "not looked at, since the cause may be the configuration (--go-on looks at all):
   log: accdiff 'np u/logs/npu.log' gpu/logs/gpu.log
   weights: accdiff 'np u/ckpt' gpu/ckpt
@@ -143,4 +145,101 @@ ALL='== configuration: train.yaml
 	run -0 accdiff --print-pipeline npu gpu
 	[ "$(grep -c '^accdump-read' <<<"$output")" -eq 4 ]
 	eval "$(tail -n 1 <<<"$output")" >/dev/null
+}
+
+# --- a run's folder, as its trainer leaves it ---
+
+# A run of Hugging Face's Trainer, by our own hand: hf FOLDER RATE LOSS CLOCK
+hf() {
+	local at="$1" n
+	mkdir -p "$at/runs/Nov28_20-0$4-31_host$4"
+	cp "$DATA/curves/run/events.out.tfevents.1600000000.host.1.0" "$at/runs/"*/
+	for n in 20 100; do
+		mkdir -p "$at/checkpoint-$n"
+		cp "$DATA/checkpoints/small.safetensors" "$at/checkpoint-$n/model.safetensors"
+		cp "$DATA/config/config.json" "$at/checkpoint-$n"
+		printf '{"global_step": %s, "log_history": [' "$n" >"$at/checkpoint-$n/trainer_state.json"
+		for ((s = 10; s <= n; s += 10)); do
+			printf '%s{"loss": %s, "learning_rate": %s, "epoch": 1.0, "step": %s}' \
+				"${sep-}" "$(awk "BEGIN {print $3 / (1 + $s)}")" "$2" "$s"
+			local sep=,
+		done >>"$at/checkpoint-$n/trainer_state.json"
+		echo ']}' >>"$at/checkpoint-$n/trainer_state.json"
+		unset sep
+		echo x >"$at/checkpoint-$n/rng_state.pth"
+	done
+	cp "$DATA/config/config.json" "$at"
+	printf -- '---\nlicense: mit\n---\n```\npython train.py --lr 1\n```\n' >"$at/README.md"
+	printf '\x89HDF\r\n\x1a\n' >"$at/m.keras"
+	echo '{"version": "1.0"}' >"$at/tokenizer.json"
+}
+
+@test "a run of Hugging Face's Trainer: one line first; what is there again is compared once; the rest is named" {
+	hf npu_run 0.001 4 1
+	hf gpu_run 0.001 4 2
+	run -0 --separate-stderr accdiff npu_run gpu_run
+	[ -z "$stderr" ]
+	[ "${lines[0]}" = "2 runs of Hugging Face's Trainer: configuration equal, 10 steps equal, weights equal" ]
+	[ "$(heads)" = "== configuration: config.json
+== log: checkpoint-100/trainer_state.json
+== log: runs/Nov28_20-01-31_host1 and runs/Nov28_20-02-31_host2
+== weights: checkpoint-20
+== weights: checkpoint-100" ]
+	[[ $output == *"not read: README.md (text for people); "*"m.keras (HDF5)"* ]]
+	[[ $output == *"tokenizer.json (a tokenizer's)"* ]]
+	# What both have alike is not advised against.
+	[[ $output != *"should be"* && $output != *"is not checked"* ]]
+	# Weights that differ from one checkpoint on: the first tells, those behind it wait.
+	cp "$DATA/checkpoints/small.safetensors" w
+	printf '\x7f' | dd of=w bs=1 seek=$(($(stat -c %s w) - 3)) conv=notrunc status=none
+	cp w npu_run/checkpoint-100/model.safetensors
+	run -1 accdiff npu_run gpu_run
+	[[ ${lines[0]} == *"weights differ in checkpoint-100, and are equal until checkpoint-20" ]]
+	cp w npu_run/checkpoint-20/model.safetensors
+	run -1 accdiff npu_run gpu_run
+	[[ ${lines[0]} == *"weights differ in checkpoint-20" ]]
+	[[ $output == *"not looked at"*"weights: accdiff npu_run/checkpoint-100 gpu_run/checkpoint-100"* ]]
+	# A file of one side against the run that has its like.
+	run -0 accdiff npu_run "gpu_run/checkpoint-100/trainer_state.json" 3>&-
+	[[ $output == *"10 steps"* ]]
+}
+
+@test "a run's loss that differs: the line names it; checkpoints of other steps are no pair" {
+	hf npu_run 0.001 5 1
+	hf gpu_run 0.001 4 2
+	mv npu_run/checkpoint-20 npu_run/checkpoint-30
+	run -1 accdiff npu_run gpu_run
+	[[ ${lines[0]} == "2 runs of Hugging Face's Trainer: configuration equal, loss differs from step 10 on, "* ]]
+	[[ $output == *"weights of the device alone, not compared: checkpoint-30"* ]]
+	[[ $output == *"weights of the bench alone, not compared: checkpoint-20"* ]]
+}
+
+@test "MLflow's store: ids and records are no settings; the parameters of two runs differ" {
+	for side in npu_run:787391546024954880/441d22a8d425439eb89aea491ffb04cc \
+		gpu_run:842758789887786816/4ad0871b12c5432981f2c0cdc81f49c0; do
+		mkdir -p "${side%:*}/mlruns/${side#*:}"
+		cp -r "$DATA/runs/mlflow/." "${side%:*}/mlruns/${side#*:}"
+	done
+	run -0 --separate-stderr accdiff npu_run gpu_run
+	[ -z "$stderr" ]
+	[ "${lines[0]}" = "2 runs of MLflow: configuration equal, 8 steps equal" ]
+	[[ $output == *"meta.yaml (a tracker's own)"* ]]
+	echo 0.006 >"$(echo npu_run/mlruns/*/*/params/learning_rate)"
+	run -1 accdiff --go-on npu_run gpu_run
+	[[ $output == *"learning_rate"*"0.006"*"0.003"*"loss over 8 steps: equal to the last digit"* ]]
+}
+
+@test "one kind is enough; nothing that is read is said with what is there" {
+	rm -r npu gpu
+	mkdir npu gpu
+	printf 'epoch,loss\n0,4\n1,3\n2,2\n' | tee npu/training.csv >gpu/training.csv
+	printf '\x89HDF\r\n\x1a\n' | tee npu/m.h5 >gpu/m.h5
+	run -0 accdiff npu gpu
+	[[ $output == *"== log: training.csv"*"not read: m.h5 (HDF5)"* ]]
+	rm npu/training.csv
+	run -2 --separate-stderr accdiff npu gpu
+	[ "$stderr" = "accdiff: npu: nothing in this folder is read: m.h5 (HDF5)" ]
+	rm npu/m.h5
+	run -2 --separate-stderr accdiff npu gpu
+	[ "$stderr" = "accdiff: device: npu: an empty folder" ]
 }

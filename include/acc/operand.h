@@ -43,25 +43,39 @@ enum acc_holds {
 /* --- what a folder holds --- */
 struct acc_held_part {
 	const char *name; /* beneath the folder; ".": the folder itself is read as one */
+	const char *form; /* its format, which is to be asked for by name where */
+	bool named;       /* the same folder is of another, too */
 	enum acc_holds holds;
+};
+struct acc_held_other {
+	const char *name, *what; /* what it is, where that is known; else NULL */
 };
 struct acc_holding {
 	struct acc_held_part *part;
 	size_t n, cap;
+	struct acc_held_other *other; /* files that are not read */
+	size_t nother, cap_other;
 	struct acc_err missed; /* the first that could not be looked at, */
 	size_t nmissed;        /* of how many */
 	struct acc_arena mem;
 };
-/* Of a folder, what is recognised in it and up to three folders deep. What is recognised as a whole
- * is not looked into, links are not followed, and names that begin with a dot are passed over. Zero
- * *j before. 1: it is of several kinds, a job's folder; 0: it is not, or no folder; or < 0. */
+/* Of a folder, what is recognised in it and up to ACC_HELD_DEPTH folders deep. What a recorder wrote
+ * is not looked into, links are not followed, and names that begin with a dot are passed over, but
+ * .hydra. Of configurations that are the same to the byte, and of states of one Trainer, one is
+ * told. Zero *j before. 1: a run's or a job's folder, to be compared by its parts; 0: it is one thing, as a
+ * dump, or nothing in it is recognised (n is 0), or no folder; or < 0. */
+enum { ACC_HELD_DEPTH = 6 };
 int acc_held_look(struct acc_holding *j, const char *path, struct acc_err *e);
 void acc_held_release(struct acc_holding *j);
+/* The name with its own ids (of a run, a process, a host, a time) left out: parts whose names have the
+ * same form belong together where each side has one. Numbers of steps and ranks stay. NULL: no memory. */
+const char *acc_held_shape(struct acc_arena *m, const char *name);
 
 /* --- what the first records of a dump say --- */
 struct acc_glance_opt {
 	const struct acc_select *sel;
 	const char *regex, *name_regex; /* as of acc_dump_pattern, acc_dump_names; or NULL */
+	const char *format;             /* or NULL: what it is is recognised */
 	acc_trouble_fn *trouble; /* hears of all troubles and notes, until it ends; or NULL */
 	void *arg;
 };

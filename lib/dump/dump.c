@@ -9,6 +9,8 @@
 
 #include "dump/ctx.h"
 #include "dump/curve/log.h"
+#include "dump/foreign.h"
+#include "dump/recognise.h"
 
 #define ROW(name) extern const struct acc_dump acc_dump_##name;
 #include "dump/table.h"
@@ -36,12 +38,15 @@ by_name(const char *name, struct acc_err *e)
 
 /* A format that could not look, and would have been surer than the surest, is a failure. */
 static int
-ask(struct acc_probe *p, bool search, const struct acc_dump **best, struct acc_err *e)
+ask(struct acc_probe *p, const char *but, bool search, const struct acc_dump **best,
+	struct acc_err *e)
 {
 	struct acc_err why = {0}, one;
 	int most = 0, failed = 0;
 	for (size_t i = 0; i < acc_ndumps; i++) {
 		const struct acc_dump *d = acc_dumps[i];
+		if (but != NULL && strcmp(d->name, but) == 0)
+			continue;
 		one = (struct acc_err){0};
 		p->e = &one;
 		int sure = !search ? d->probe(p) : d->search != NULL ? d->search(p) : 0;
@@ -62,12 +67,19 @@ static int
 unknown(const struct acc_probe *p, struct acc_err *e)
 {
 	struct log_proposal log;
+	const struct foreign *f = acc_foreign(p->head, p->nhead);
+	if (p->is_dir && acc_dir_has_end(p->dirfd, "", NULL) == 0)
+		return acc_fail(e, ACC_EFORMAT, "an empty folder");
 	if (p->is_dir && acc_dir_has_end(p->dirfd, ".npz", NULL) > 0)
 		return acc_fail(e, ACC_EFORMAT,
 			"unrecognised format: a folder of .npz is not read as one: give one of its files, such as"
 			" FOLDER/step_0.npz, on each side");
 	if (p->nhead == 0 && !p->is_dir)
 		return acc_fail(e, ACC_ETRUNC, "empty: an earlier command failed?");
+	if (f != NULL && f->advice != NULL)
+		return acc_fail(e, ACC_EFORMAT, "%s is not read: %s", f->what, f->advice);
+	if (f != NULL)
+		return acc_fail(e, ACC_EFORMAT, "%s is not read", f->what);
 	if (p->nhead == 0 || memchr(p->head, '\0', p->nhead) != NULL)
 		return acc_fail(e, ACC_EFORMAT, "unrecognised format (see accdump-read --list)");
 	if (!acc_log_propose(p->head, p->nhead, &log))
@@ -80,11 +92,11 @@ unknown(const struct acc_probe *p, struct acc_err *e)
 }
 
 static int
-surest(struct acc_probe *p, const struct acc_dump **best, struct acc_err *e)
+surest(struct acc_probe *p, const char *but, const struct acc_dump **best, struct acc_err *e)
 {
-	int rc = ask(p, false, best, e);
+	int rc = ask(p, but, false, best, e);
 	if (rc == 0 && *best == NULL)
-		rc = ask(p, true, best, e);
+		rc = ask(p, but, true, best, e);
 	if (rc == 0 && *best == NULL)
 		rc = unknown(p, e);
 	return rc;
@@ -123,20 +135,29 @@ look(const char *path, struct acc_probe *p, uint8_t *head, size_t nhead, struct 
 }
 
 const struct acc_dump *
-acc_dump_probe(const char *path, struct acc_err *e)
+acc_dump_probe_but(const char *path, const char *but, uint8_t *head, size_t *nhead,
+	struct acc_err *e)
 {
 	const struct acc_dump *d = NULL;
 	struct acc_probe p = {.dirfd = -1};
-	uint8_t head[4096];
-	int rc = look(path, &p, head, sizeof head, e);
+	int rc = look(path, &p, head, DUMP_HEAD, e);
 	if (rc == 0 && !p.is_dir && p.head == NULL)
 		rc = acc_fail(e, ACC_EUSAGE, "neither a file nor a folder");
 	if (rc == 0)
-		rc = surest(&p, &d, e);
+		rc = surest(&p, but, &d, e);
 	if (p.dirfd >= 0)
 		close(p.dirfd);
+	*nhead = p.nhead;
 	acc_err_in(e, path);
 	return rc < 0 ? NULL : d;
+}
+
+const struct acc_dump *
+acc_dump_probe(const char *path, struct acc_err *e)
+{
+	uint8_t head[DUMP_HEAD];
+	size_t n;
+	return acc_dump_probe_but(path, NULL, head, &n, e);
 }
 
 int
@@ -144,7 +165,7 @@ acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format, stru
 {
 	const struct acc_dump *d = NULL;
 	struct acc_probe p = {.dirfd = -1};
-	uint8_t head[4096];
+	uint8_t head[DUMP_HEAD];
 	int rc = 0;
 	bool std = strcmp(path, "-") == 0;
 	if (c->pattern != NULL && format != NULL && strcmp(format, "log") != 0)
@@ -165,7 +186,7 @@ acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format, stru
 		d = by_name(format != NULL ? format : "acc", e);
 		rc = d == NULL ? ACC_EUSAGE : 0;
 	} else if (rc == 0) {
-		rc = surest(&p, &d, e);
+		rc = surest(&p, NULL, &d, e);
 	}
 	if (p.dirfd >= 0)
 		close(p.dirfd);

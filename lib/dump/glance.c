@@ -129,7 +129,7 @@ read_by(struct looking *l, const char *path, acc_emit_fn *emit, struct acc_err *
 	if (rc == 0 && l->opt->name_regex != NULL)
 		rc = acc_dump_names(c, l->opt->name_regex, &why);
 	if (rc == 0)
-		rc = acc_dump_read(c, path, NULL, &why);
+		rc = acc_dump_read(c, path, l->opt->format, &why);
 	acc_dump_close(c);
 	if (rc == ACC_ENOMEM)
 		return acc_nomem(e);

@@ -85,6 +85,8 @@ int acc_curve_open(struct curve_file *f, const char *path, struct acc_err *e);
 int acc_curve_open_at(struct curve_file *f, int dirfd, struct acc_err *e);
 /* At the end, say if the file was appended to meanwhile. */
 void acc_curve_grown(struct acc_dump_ctx *c, const struct acc_bytes *b, const char *path);
+/* Is this the name of a file of events of TensorBoard, of summaries of MindSpore? */
+bool acc_events_named(const char *name);
 /* Say that the last line is left out, because it has no line end. */
 void acc_curve_cut(struct acc_dump_ctx *c, const char *path, uint64_t line);
 

@@ -356,8 +356,8 @@ read_file(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file, 
 	return rc;
 }
 
-static bool
-is_events(const char *name)
+bool
+acc_events_named(const char *name)
 {
 	return strstr(name, ".tfevents.") != NULL || strstr(name, "events.summary.") != NULL;
 }
@@ -400,11 +400,11 @@ visit(struct walk *w, int dirfd, const struct folder *f, struct acc_err *e)
 	int rc = n < 0 ? (int)n : 0;
 	snprintf(dir, sizeof dir, "%s%s", w->root, f->path + 1);
 	for (int64_t i = 0; i < n && rc == 0; i++)
-		if (is_events(names[i]))
+		if (acc_events_named(names[i]))
 			rc = read_file(w->c, dirfd, dir, names[i],
 				f->depth == 0 ? w->name : f->path + 2, e);
 	for (int64_t i = 0; i < n && rc == 0; i++)
-		if (!is_events(names[i]) && names[i][0] != '.')
+		if (!acc_events_named(names[i]) && names[i][0] != '.')
 			rc = queue(w, f->path, names[i], f->depth + 1, e);
 	return rc;
 }
@@ -464,7 +464,7 @@ has_events(int dirfd, struct acc_err *e)
 	int64_t n = acc_dir_list(dirfd, &names, &m, e);
 	int found = n < 0 ? (int)n : 0;
 	for (int64_t i = 0; i < n && found == 0; i++)
-		found = is_events(names[i]);
+		found = acc_events_named(names[i]);
 	acc_arena_release(&m);
 	return found;
 }
@@ -503,7 +503,7 @@ probe(const struct acc_probe *p)
 		return 95;
 	char name[NAME_MAX + 1];
 	snprintf(name, sizeof name, "%.*s", ACC_PRS(p->base));
-	return is_events(name) ? 60 : 0;
+	return acc_events_named(name) ? 60 : 0;
 }
 
 const struct acc_dump acc_dump_tfevents = {

@@ -1,0 +1,140 @@
+/* What lies in run folders and is not read. A name says more than "unrecognised format". */
+#include "dump/foreign.h"
+
+#include "acc/say.h"
+
+struct magic {
+	const char *bytes;
+	size_t n, at;
+	struct foreign f;
+};
+#define AT(at, bytes, what, advice) \
+	{ \
+		bytes, sizeof bytes - 1, at, \
+		{ \
+			what, advice \
+		} \
+	}
+static const char npz[] = ACC_MSG("save its arrays by numpy.savez, or as .safetensors");
+static const char decompress[] = ACC_MSG("decompress it");
+static const struct magic magics[] = {
+	AT(0, "\x89HDF\r\n\x1a\n", "HDF5", npz),
+	AT(0, "GGUF", "GGUF", ACC_MSG("compare the weights that it was made from")),
+	AT(0, "BZh", "bzip2", decompress),
+	AT(0,
+		"\xfd"
+		"7zXZ\0",
+		"xz", decompress),
+	AT(0, "\x28\xb5\x2f\xfd", "zstd", decompress),
+	AT(0, "7z\xbc\xaf\x27\x1c", "7-Zip", decompress),
+	AT(0, "Rar!\x1a\x07", "RAR", decompress),
+	AT(0, "\x04\x22\x4d\x18", "LZ4", decompress),
+	AT(0, "PAR1", "Parquet", ACC_MSG("save it as CSV")),
+	AT(0, "ARROW1", "Arrow", ACC_MSG("save it as CSV")),
+	AT(0, "SQLite format 3", "SQLite", ACC_MSG("save its table as CSV")),
+	AT(0, ":W&B", ACC_MSG("W&B's own log"), NULL),
+	AT(0, "%PDF-", "PDF", NULL),
+	AT(0, "\x89PNG\r\n\x1a\n", ACC_MSG("a picture"), NULL),
+	AT(0, "\xff\xd8\xff", ACC_MSG("a picture"), NULL),
+	AT(0, "GIF8", ACC_MSG("a picture"), NULL),
+	AT(0,
+		"\x7f"
+		"ELF",
+		ACC_MSG("a program"), NULL),
+	AT(4, "ftyp", ACC_MSG("a film"), NULL),
+	AT(4, "TFL3", "TensorFlow Lite", npz),
+};
+
+/* A message of protobuf that begins with the version of ONNX, and behind it names its producer: in
+ * both, lengths are plain bytes. */
+static bool
+is_onnx(const uint8_t *h, size_t n)
+{
+	return n > 4 && h[0] == 0x08 && h[1] > 0 && h[1] < 32 && h[2] == 0x12 && h[3] > 0 &&
+	       h[3] < 64 && (size_t)h[3] + 5 <= n && h[4] >= 'A' && h[4] <= 'z' &&
+	       (h[4 + h[3]] == 0x1a || h[4 + h[3]] == 0x22 || h[4 + h[3]] == 0x3a);
+}
+
+/* keras 3 saves a zip of metadata.json, config.json and model.weights.h5. */
+static bool
+is_keras(const uint8_t *h, size_t n)
+{
+	return n > 30 && memcmp(h, "PK\3\4", 4) == 0 &&
+	       memmem(h + 30, n - 30 < 64 ? n - 30 : 64, "metadata.json", 13) == h + 30;
+}
+
+const struct foreign *
+acc_foreign(const uint8_t *head, size_t n)
+{
+	static const struct foreign onnx = {"ONNX",
+					    ACC_MSG("save its initializers by numpy.savez")},
+				    keras = {"Keras", npz};
+	for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
+		if (n >= magics[i].at + magics[i].n &&
+			memcmp(head + magics[i].at, magics[i].bytes, magics[i].n) == 0)
+			return &magics[i].f;
+	return is_onnx(head, n) ? &onnx : is_keras(head, n) ? &keras : NULL;
+}
+
+/* --- by name --- */
+
+static const struct {
+	const char *globs, *what;
+} clutter[] = {
+	{"*.md *.rst LICENSE* NOTICE* *.html *.htm", ACC_MSG("text for people")},
+	{"tokenizer*.json vocab*.json vocab.txt merges.txt special_tokens_map.json added_tokens.json"
+	 " *.tiktoken *.spm spiece.model tokenizer.model *.vocab chat_template*",
+		ACC_MSG("a tokenizer's")},
+	{"all_results.json train_results.json eval_results.json test_results.json predict_results.json"
+	 " wandb-summary.json",
+		ACC_MSG("results of the whole run")},
+	{"wandb-metadata.json wandb-history.jsonl debug*.log swanlab-metadata.json mlflow.*",
+		ACC_MSG("a tracker's own")},
+	{"hydra.yaml", ACC_MSG("a launcher's own")},
+	{"rng_state*.pth random_states_*.pkl", ACC_MSG("states of generators of random numbers")},
+	{"scheduler.pt scheduler.bin scaler.pt", ACC_MSG("a scheduler's state")},
+	{"*.pyc *.patch *.diff *.lock *.pid", ACC_MSG("no result")},
+};
+
+static bool
+is_one_of(const char *globs, struct acc_str base)
+{
+	char glob[64];
+	for (const char *g = globs; *g != '\0'; g += *g == ' ') {
+		const size_t n = strcspn(g, " ");
+		snprintf(glob, sizeof glob, "%.*s", (int)n, g);
+		if (acc_glob(glob, base))
+			return true;
+		g += n;
+	}
+	return false;
+}
+
+/* Does a line begin so? */
+static bool
+has_line(struct acc_str text, const char *start)
+{
+	for (uint32_t at = 0; at < text.n;) {
+		const struct acc_str rest = {text.p + at, text.n - at};
+		const char *nl = memchr(rest.p, '\n', rest.n);
+		if (acc_str_starts(rest, start))
+			return true;
+		at = nl == NULL ? text.n : (uint32_t)(nl - text.p) + 1;
+	}
+	return false;
+}
+
+const char *
+acc_run_clutter(struct acc_str base, const uint8_t *head, size_t n)
+{
+	const struct acc_str text = {(const char *)head, (uint32_t)n};
+	for (size_t i = 0; i < sizeof clutter / sizeof *clutter; i++)
+		if (is_one_of(clutter[i].globs, base))
+			return clutter[i].what;
+	if (acc_str_is(base, "meta.yaml") &&
+		(has_line(text, "artifact_uri:") || has_line(text, "artifact_location:")))
+		return ACC_MSG("a tracker's own");
+	if (acc_str_ends(base, ".py") && (has_line(text, "def ") || has_line(text, "class ")))
+		return ACC_MSG("a program");
+	return NULL;
+}
