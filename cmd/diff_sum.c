@@ -22,6 +22,9 @@ see(struct sum *s, enum acc_holds what, const struct acc_rec *r, const char **fi
 		s->steps = n > s->steps ? n : s->steps;
 		s->apart |= apart > 0;
 	}
+	if (what == ACC_HOLDS_CONFIGURATION && *first == NULL &&
+		acc_str_is(acc_get_text(r, "", "note"), "value"))
+		*first = diff_text(acc_tr("%s differs"), copy(name));
 	if (!acc_rec_is(r, "finding"))
 		return;
 	if (what == ACC_HOLDS_CONFIGURATION && acc_as_f64(acc_get(r, "", "value"), &n))
@@ -70,7 +73,7 @@ writer(const struct acc_holding *h)
 {
 	static const char *const known[][2] = {{"trainer_state", "Hugging Face's Trainer"},
 		{"training_args", "Hugging Face's Trainer"}, {"mlflow-metrics", "MLflow"},
-		{"msckpt", "MindSpore"}};
+		{"wandb", "W&B"}, {"swanlab", "SwanLab"}, {"msckpt", "MindSpore"}};
 	for (size_t i = 0; i < h->n; i++)
 		for (size_t k = 0; k < sizeof known / sizeof *known; k++)
 			if (strcmp(h->part[i].form, known[k][0]) == 0)

@@ -470,3 +470,22 @@ as_python() { # file, name of what is expected
 	run -0 --separate-stderr accdump-read --regex 'x=(?<step>\d+) y=(?<y>\d+)' own.log
 	[[ $stderr == *"own.log: line 2 is not judged"* ]]
 }
+
+@test "the logs of W&B and SwanLab: numbers of the history alone; the configuration by name" {
+	rows() { accdump-read "$@" | accfmt --tsv --no-header -c tag,step,value; }
+	[ "$(rows "$DATA/runs/run-abc.wandb")" = $'loss\t0\t4.0\nloss\t1\t2.0\nloss\t2\tnan\nloss\t3\t1.0' ]
+	[ "$(rows "$DATA/runs/run-abc.swanlab")" = $'loss\t0\t4.0\nloss\t1\t2.0\nloss\t2\t0.0' ]
+	run -0 --separate-stderr bash -c "accdump-read -f wandb-config '$DATA/runs/run-abc.wandb' | accfmt --tsv --no-header -c key,value"
+	[ "$output" = $'learning_rate\t0.001\noptimizer\tadamw\nnote\t\nbatch_size\t8' ]
+	[ -z "$stderr" ]
+	# A bit that turned is found; what a job is still writing is read to where it is.
+	cd "$BATS_TEST_TMPDIR"
+	cp "$DATA/runs/run-abc.wandb" bad.wandb
+	printf x | dd of=bad.wandb bs=1 seek=$(($(stat -c %s bad.wandb) - 20)) conv=notrunc status=none
+	run -2 --separate-stderr accdump-read bad.wandb
+	[[ $stderr == "accdump-read: bad.wandb: record 7: its checksum does not match"* ]]
+	head -c -9 "$DATA/runs/run-abc.wandb" >cut.wandb
+	run -0 --separate-stderr bash -c 'accdump-read cut.wandb | accfmt --tsv --no-header -c tag'
+	[ "${#lines[@]}" -eq 4 ]
+	[[ $stderr == *"its last record is cut off"* ]]
+}

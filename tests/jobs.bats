@@ -243,3 +243,23 @@ hf() {
 	run -2 --separate-stderr accdiff npu gpu
 	[ "$stderr" = "accdiff: device: npu: an empty folder" ]
 }
+
+@test "W&B and SwanLab: the configuration lies in the log, or in config.yaml, a value and a description each" {
+	for side in npu_run:20261128_201225-pzj7r2wx gpu_run:20261129_201408-psgaotqv; do
+		at="${side%:*}/wandb/offline-run-${side#*:}"
+		mkdir -p "$at"
+		cp "$DATA/runs/run-abc.wandb" "$at/run-${side##*-}.wandb"
+		at="${side%:*}/swanlab/run-${side#*:}"
+		mkdir -p "$at/files"
+		cp "$DATA/runs/run-abc.swanlab" "$at/run-${side##*-}.swanlab"
+		printf 'lr:\n  desc: ""\n  sort: 0\n  value: 0.1\nopt:\n  desc: ""\n  sort: 1\n  value:\n    name: adam\n' \
+			>"$at/files/config.yaml"
+	done
+	run -0 --separate-stderr accdiff npu_run gpu_run
+	[[ ${lines[0]} == "2 runs of W&B: configuration equal, "* ]]
+	[ "$(heads | wc -l)" -eq 4 ]
+	[[ $output == *"4 parameters compared: "*"4 equal"* && $output == *"2 parameters compared: "*"2 equal"* ]]
+	sed -i 's/0.1/0.2/' npu_run/swanlab/run-*/files/config.yaml
+	run -1 accdiff npu_run gpu_run
+	[[ ${lines[0]} == "2 runs of W&B: lr differs" ]]
+}

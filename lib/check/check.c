@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+enum { ADOPTED = 4096 };
+
 struct acc_check *
 acc_check_open(const struct acc_check_opt *opt, struct acc_err *e)
 {
@@ -72,10 +74,39 @@ by_weight(const void *px, const void *py)
 					: acc_str_cmp(p->key, q->key);
 }
 
+/* Where one side's words are nobody's and the other's are known, a tracker has the configuration under the
+ * same names, perhaps: two that are the same make them the known ones. */
+static void
+adopt(struct side *s, const struct side *from)
+{
+	size_t votes[DIALECT_N] = {0};
+	enum dialect best = DIALECT_OTHER;
+	for (int d = DIALECT_OTHER + 1; d <= DIALECT_HF; d++)
+		if (s->has[d])
+			return;
+	for (size_t i = 0; i < s->n && s->n <= ADOPTED && from->n <= ADOPTED; i++)
+		for (size_t k = 0; k < from->n; k++)
+			if (s->p[i].dialect == DIALECT_OTHER && from->p[k].dialect <= DIALECT_HF &&
+				acc_str_eq(s->p[i].key, from->p[k].key))
+				votes[from->p[k].dialect]++;
+	for (int d = DIALECT_OTHER + 1; d <= DIALECT_HF; d++)
+		if (votes[d] > votes[best] && votes[d] >= 2)
+			best = (enum dialect)d;
+	if (best == DIALECT_OTHER || votes[DIALECT_OTHER] > 0)
+		return;
+	for (size_t i = 0; i < s->n; i++)
+		if (s->p[i].dialect == DIALECT_OTHER)
+			s->p[i].dialect = best;
+	s->has[best] = true;
+	s->has[DIALECT_OTHER] = false;
+}
+
 int
 acc_check_judge(struct acc_check *ck, struct acc_err *e)
 {
 	int rc = 0;
+	for (int s = 0; s < 2; s++)
+		adopt(&ck->side[s], &ck->side[1 - s]);
 	for (int s = 0; s < 2 && rc == 0; s++)
 		rc = acc_side_know(&ck->side[s], ck->opt.list, e);
 	if (rc == 0) {

@@ -32,7 +32,6 @@ static const struct magic magics[] = {
 	AT(0, "PAR1", "Parquet", ACC_MSG("save it as CSV")),
 	AT(0, "ARROW1", "Arrow", ACC_MSG("save it as CSV")),
 	AT(0, "SQLite format 3", "SQLite", ACC_MSG("save its table as CSV")),
-	AT(0, ":W&B", ACC_MSG("W&B's own log"), NULL),
 	AT(0, "%PDF-", "PDF", NULL),
 	AT(0, "\x89PNG\r\n\x1a\n", ACC_MSG("a picture"), NULL),
 	AT(0, "\xff\xd8\xff", ACC_MSG("a picture"), NULL),

@@ -18,8 +18,9 @@ enum { COPIES = 512, COPY = 1 << 22 };
 
 /* What several files make up, and where others may lie beside. What a recorder wrote is one. */
 static const char weights[] = "npy npz pt hand safetensors dcp megatron universal msckpt";
-static const char configurations[] = "yaml json training_args shell env pip python mlflow-params";
-static const char logs[] = "log trainer_state golden tfevents csv mlflow-metrics";
+static const char configurations[] =
+	"yaml json training_args shell env pip python mlflow-params wandb-config";
+static const char logs[] = "log trainer_state golden tfevents csv mlflow-metrics wandb swanlab";
 
 struct entry {
 	const char *form; /* of what is recognised; NULL: a folder that is not */
@@ -286,7 +287,11 @@ add_entry(struct walk *w, const struct entry *x, struct acc_err *e)
 			  (is_checkpoint(x) || !of_whole(x->whole, x->form, x->name));
 	if (x->events)
 		return add(w, x->name, "tfevents", x->form != NULL, e);
-	return part ? add(w, x->name, x->form, x->inside, e) : 0;
+	if (!part)
+		return 0;
+	/* One file is both, of which the first of its names is what it is taken for. */
+	int rc = strcmp(x->form, "wandb") == 0 ? add(w, x->name, "wandb-config", true, e) : 0;
+	return rc < 0 ? rc : add(w, x->name, x->form, x->inside, e);
 }
 
 /* The bytes of a part's file, or NULL: too large, or it cannot be read, which its reader will say. */

@@ -1,4 +1,4 @@
-/* Any bytes as a metric and as a parameter of a run in MLflow's store. */
+/* Any bytes as a metric and as a parameter of a run in MLflow's store, and as the logs of W&B and SwanLab. */
 #include "dump.h"
 
 #include <sys/stat.h>
@@ -44,5 +44,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_file("params/learning_rate", data, size);
 	read_as("mlflow-metrics", "metrics");
 	read_as("mlflow-params", "params");
+	fuzz_file("run", data, size);
+	read_as("wandb", "run");
+	read_as("wandb-config", "run");
+	read_as("swanlab", "run");
 	return 0;
 }

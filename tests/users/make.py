@@ -7,6 +7,7 @@ import os
 import random
 import struct
 import sys
+import zipfile
 
 OUT = sys.argv[1]
 ROOT = sys.argv[2]
@@ -211,6 +212,9 @@ weights()
 recordings()
 jobs()
 os.makedirs(os.path.join(OUT, "empty"))
-write("npz/a/step_0.npz", b"PK\5\6" + 18 * b"\0")
+npy("one.npy", [float(i) for i in range(8)])
+os.makedirs(os.path.join(OUT, "npz/a"))
+with zipfile.ZipFile(os.path.join(OUT, "npz/a/step_0.npz"), "w") as z:
+    z.write(os.path.join(OUT, "one.npy"), "x.npy")
 write("pickle/a.pkl", b"\x80\4}\x94.")
 write("rules/typo.rules", "rule x\nwhen m.foo > 1\n")

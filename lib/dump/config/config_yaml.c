@@ -237,6 +237,40 @@ probe(const struct acc_probe *p)
 	return word && head.p[0] != '{' ? 40 : 0;
 }
 
+/* learning_rate: {desc: null, value: 0.1}, as W&B and SwanLab have it: NAME.value is NAME where each key is of
+ * such a map. */
+static void
+unwrap(struct params *ps)
+{
+	static const char *const own[] = {"value", "desc", "sort"};
+	size_t values = 0, n = 0;
+	for (size_t i = 0; i < ps->n; i++) {
+		const struct acc_str k = ps->p[i].key;
+		const char *dot = k.n == 0 ? NULL : memchr(k.p, '.', k.n);
+		bool known = acc_str_is(k, "wandb_version");
+		for (size_t w = 0; dot != NULL && w < sizeof own / sizeof *own; w++)
+			known |= acc_str_starts(
+				(struct acc_str){dot + 1, (uint32_t)(k.p + k.n - dot) - 1}, own[w]);
+		if (!known)
+			return;
+		values += dot != NULL && acc_str_ends(k, ".value");
+	}
+	for (size_t i = 0; i < ps->n && values > 0; i++) {
+		struct param p = ps->p[i];
+		const char *dot = memchr(p.key.p, '.', p.key.n);
+		if (dot == NULL || strncmp(dot, ".value", 6) != 0 ||
+			acc_str_starts(p.key, "_wandb."))
+			continue;
+		/* What is behind ".value" moves up to where that was. */
+		char *to = (char *)dot;
+		const uint32_t rest = (uint32_t)(p.key.p + p.key.n - dot) - 6;
+		memmove(to, dot + 6, rest);
+		p.key.n = (uint32_t)(to - p.key.p) + rest;
+		ps->p[n++] = p;
+	}
+	ps->n = values > 0 ? n : ps->n;
+}
+
 static int
 read_yaml(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
@@ -251,6 +285,8 @@ read_yaml(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		rc = acc_fail(e, ACC_EFORMAT, "no configuration: it is no map");
 	if (rc == 0)
 		rc = walk(&w, root, e);
+	if (rc == 0)
+		unwrap(&ps);
 	if (rc == 0)
 		rc = acc_params_put(&ps, "yaml", acc_params_own(&ps), "no value in it", e);
 	acc_arena_release(&m);
