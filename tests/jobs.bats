@@ -256,10 +256,10 @@ hf() {
 			>"$at/files/config.yaml"
 	done
 	run -0 --separate-stderr accdiff npu_run gpu_run
-	[[ ${lines[0]} == "2 runs of W&B: configuration equal, "* ]]
+	[[ ${lines[0]} == "2 runs of SwanLab: configuration equal, "* ]]
 	[ "$(heads | wc -l)" -eq 4 ]
 	[[ $output == *"4 parameters compared: "*"4 equal"* && $output == *"2 parameters compared: "*"2 equal"* ]]
 	sed -i 's/0.1/0.2/' npu_run/swanlab/run-*/files/config.yaml
 	run -1 accdiff npu_run gpu_run
-	[[ ${lines[0]} == "2 runs of W&B: lr differs" ]]
+	[[ ${lines[0]} == "2 runs of SwanLab: lr differs" ]]
 }
