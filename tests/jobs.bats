@@ -169,7 +169,7 @@ hf() {
 		echo x >"$at/checkpoint-$n/rng_state.pth"
 	done
 	cp "$DATA/config/config.json" "$at"
-	printf -- '---\nlicense: mit\n---\n```\npython train.py --lr 1\n```\n' >"$at/README.md"
+	printf '%s\n' --- 'license: mit' --- 'python train.py --lr 1' >"$at/README.md"
 	printf '\x89HDF\r\n\x1a\n' >"$at/m.keras"
 	echo '{"version": "1.0"}' >"$at/tokenizer.json"
 }

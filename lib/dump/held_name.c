@@ -102,7 +102,8 @@ is_place(struct acc_str s)
 	return false;
 }
 
-/* One component, its ids as #. What W&B and SwanLab put behind the time may be letters alone. */
+/* One component, its ids as #. Those of W&B and SwanLab are eight characters, perhaps letters alone. */
+enum { TRACKED = 8 };
 static int
 shape(struct acc_buf *b, struct acc_str s)
 {
@@ -114,14 +115,12 @@ shape(struct acc_buf *b, struct acc_str s)
 		return acc_buf_add(b, "#", 1);
 	if (is_numbered(s, &word))
 		return acc_buf_add(b, s.p, word) < 0 ? ACC_ENOMEM : acc_buf_add(b, "#", 1);
-	bool id = false;
 	for (uint32_t at = 0; at < s.n && rc == 0;) {
 		const struct token t = token_at(s, at);
 		const uint32_t n = t.n > 0 ? t.n : 1;
-		const bool last = at + n == s.n && tracker && id;
 		const bool own = t.n > 0 && !place &&
-				 (is_id(&t) || (timed && t.digits == t.n) || last);
-		id |= own;
+				 (is_id(&t) || (timed && t.digits == t.n) ||
+					 (tracker && t.n == TRACKED && at > 0));
 		rc = own ? acc_buf_add(b, "#", 1) : acc_buf_add(b, s.p + at, n);
 		at += n;
 	}
