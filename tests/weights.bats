@@ -482,3 +482,14 @@ over() {
 	rm flat2-sharded/a/model_world_size_2_rank_0.pt
 	run -2 --separate-stderr accdiff flat2-sharded/a flat2-sharded/b
 }
+
+@test "settings of the optimizer's groups of parameters are compared, whatever the groups' order" {
+	cd "$BATS_TEST_DIRNAME/data/settings"
+	run -0 accdiff order.pt bench.pt
+	[ "$output" = "3 tensors compared: 3 with the same values" ]
+	run -1 accdiff decay.pt bench.pt
+	[ "${lines[1]}" = "the optimizer has 1 other setting (parameters in its groups: 1 (weight_decay 0.1) + 2 (weight_decay 0.1)): optimizer.param_groups.1.weight_decay is 0.1 on the device and 0.0 on the bench" ]
+	run -1 accdiff one.pt bench.pt
+	[ "${lines[1]}" = "the optimizer has other groups of parameters: 3 (weight_decay 0.1) on the device, 1 (weight_decay 0.1) + 2 (weight_decay 0.0) on the bench" ]
+	accdiff -f json one.pt bench.pt | jq -es 'any(.what == "settings")'
+}

@@ -346,6 +346,8 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc >= 0)
 		rc = acc_weights_lost(&t, e);
 	if (rc >= 0)
+		rc = acc_weights_settings(&t, e);
+	if (rc >= 0)
 		rc = say(&t, &t.only[ACC_A], "device", "only in the device", false, e);
 	if (rc >= 0)
 		rc = say(&t, &t.only[ACC_B], "bench", "only in the bench", false, e);

@@ -72,5 +72,7 @@ int acc_weights_cause(struct acc_weights *t, uint32_t first, const char **text, 
  * is otherwise whole. */
 int acc_weights_strangers(struct acc_weights *t, struct acc_err *e);
 int acc_weights_lost(struct acc_weights *t, struct acc_err *e);
+/* weights_settings.c: the optimizer's. */
+int acc_weights_settings(struct acc_weights *t, struct acc_err *e);
 
 #endif
