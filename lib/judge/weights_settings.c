@@ -168,12 +168,12 @@ groups_text(const struct settings *s, int side)
 	const char *text = "";
 	for (uint32_t i = 0; i < s->n && text != NULL; i++)
 		if (s->g[i].has[side]) {
-			const char *decay = s->g[i].decay[side];
-			text = acc_say(&s->t->c->mem, "%s%s%llu%s%s%s", text,
-				text[0] == '\0' ? "" : " + ",
-				(unsigned long long)s->g[i].params[side],
-				decay == NULL ? "" : " (weight_decay ", decay == NULL ? "" : decay,
-				decay == NULL ? "" : ")");
+			const char *decay = s->g[i].decay[side],
+				   *plus = text[0] == '\0' ? "" : " + ";
+			const unsigned long long n = s->g[i].params[side];
+			text = decay == NULL ? acc_say(&s->t->c->mem, "%s%s%llu", text, plus, n)
+					     : acc_say(&s->t->c->mem, "%s%s%llu (weight_decay %s)",
+						       text, plus, n, decay);
 		}
 	return text;
 }
