@@ -404,11 +404,16 @@ in_checkpoints(const struct walk *w, const char *form)
 	return found;
 }
 
-/* Is all that was found the folder itself, of one format? */
+/* Is all that was found the folder itself, of one format? Weights of whatever format in a folder of weights, as those of
+ * ranks, are its own, but a run's checkpoints. */
 static bool
 is_one(const struct acc_holding *j)
 {
-	return j->n == 0 || (j->n == 1 && strcmp(j->part[0].name, ".") == 0);
+	bool own = j->n == 0 || strcmp(j->part[0].name, ".") == 0;
+	for (size_t i = 1; i < j->n; i++)
+		own = own && j->part[i].holds >= ACC_HOLDS_WEIGHTS &&
+		      strstr(j->part[i].name, "checkpoint-") == NULL;
+	return own;
 }
 
 int
