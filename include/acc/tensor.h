@@ -54,7 +54,16 @@ struct acc_dtype_info {
 	double eps;   /* distance from 1 to the next number; 0 where not a float. f16 2^-10 */
 	double max;   /* largest finite value; 0 for complex */
 };
-extern const struct acc_dtype_info acc_dtypes[ACC_NDTYPE];
+/* For acc_dtype_of alone, which looks first whether the index is one. */
+extern const struct acc_dtype_info acc_dtype_table[ACC_NDTYPE + 1];
+
+/* What is known of a dtype. Of ACC_NODTYPE, and of any other number that is none: "?", of no class
+ * and no eps, a byte an element, and nothing is beyond it. */
+static inline const struct acc_dtype_info *
+acc_dtype_of(enum acc_dtype t)
+{
+	return &acc_dtype_table[t >= 0 && t < ACC_NDTYPE ? t : ACC_NDTYPE];
+}
 
 /* Any spelling that the recorders use: f32, float32, torch.float32, torch.FloatTensor,
  * Float32, mindspore.float32, torch.bfloat16, BFloat16, <class 'int'> is not a dtype.

@@ -43,7 +43,7 @@ low(int8_t t)
 /* Between frameworks only the class of a type counts: int, float, bool, complex. */
 static char class(int8_t t)
 {
-	char c = t < 0 ? '\0' : acc_dtypes[t].cls;
+	char c = t < 0 ? '\0' : acc_dtype_of(t)->cls;
 	return c == 'U' ? 'I' : c;
 }
 

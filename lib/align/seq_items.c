@@ -122,7 +122,7 @@ static bool
 whole_numbers(const struct acc_align_item *it)
 {
 	return it->num != ACC_NODTYPE &&
-	       (acc_dtypes[it->num].cls == 'I' || acc_dtypes[it->num].cls == 'U');
+	       (acc_dtype_of(it->num)->cls == 'I' || acc_dtype_of(it->num)->cls == 'U');
 }
 
 static bool

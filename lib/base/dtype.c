@@ -1,6 +1,8 @@
 #include "acc/tensor.h"
 
-const struct acc_dtype_info acc_dtypes[ACC_NDTYPE] = {
+#include <math.h>
+
+const struct acc_dtype_info acc_dtype_table[ACC_NDTYPE + 1] = {
 	[ACC_F64] = {"f64", 8, 'F', 0x1p-52, 0x1.fffffffffffffp1023},
 	[ACC_F32] = {"f32", 4, 'F', 0x1p-23, 0x1.fffffep127},
 	[ACC_F16] = {"f16", 2, 'F', 0x1p-10, 65504},
@@ -23,6 +25,7 @@ const struct acc_dtype_info acc_dtypes[ACC_NDTYPE] = {
 	[ACC_C32] = {"c32", 4, 'C', 0, 0},
 	[ACC_C64] = {"c64", 8, 'C', 0, 0},
 	[ACC_C128] = {"c128", 16, 'C', 0, 0},
+	[ACC_NDTYPE] = {"?", 1, '\0', 0, INFINITY},
 };
 
 /* Spellings, lower case, without "torch." or "mindspore.", without a final "tensor" or
@@ -116,7 +119,7 @@ acc_dtype_find(struct acc_str name)
 		s.n -= 7;
 	/* Few names are worth a call. */
 	for (int t = 0; t < ACC_NDTYPE; t++)
-		if (acc_dtypes[t].name[0] == low[0] && acc_str_is(s, acc_dtypes[t].name))
+		if (acc_dtype_of(t)->name[0] == low[0] && acc_str_is(s, acc_dtype_of(t)->name))
 			return (enum acc_dtype)t;
 	for (size_t i = 0; i < sizeof spelling / sizeof *spelling; i++)
 		if (spelling[i].name[0] == low[0] && acc_str_is(s, spelling[i].name))
@@ -231,7 +234,7 @@ acc_ref_check(const struct acc_ref *r, struct acc_err *e)
 		return acc_fail(e, ACC_EFORMAT, "impossible blocks");
 	if (count == 0)
 		return 0;
-	const uint64_t size = acc_dtypes[r->dtype].size, have = r->len / size;
+	const uint64_t size = acc_dtype_of(r->dtype)->size, have = r->len / size;
 	int64_t lo = 0, hi = 0;
 	if (!r->strided)
 		hi = (int64_t)count - 1;
@@ -273,8 +276,8 @@ acc_layout_private(struct acc_str layout)
 double
 acc_unit(enum acc_dtype t)
 {
-	if (t == ACC_NODTYPE || acc_dtypes[t].cls == 'I' || acc_dtypes[t].cls == 'U' ||
-		acc_dtypes[t].cls == 'B')
+	if (t == ACC_NODTYPE || acc_dtype_of(t)->cls == 'I' || acc_dtype_of(t)->cls == 'U' ||
+		acc_dtype_of(t)->cls == 'B')
 		return 0;
 	switch (t) {
 	case ACC_C32:
@@ -292,7 +295,7 @@ acc_unit(enum acc_dtype t)
 	/* eps is the distance from 1 to the next number. The rms of a rounding to nearest is
 	 * eps / 2 / sqrt(3) at most; an operator in a 16-bit dtype rounds once, at its end,
 	 * one in f32 or f64 also on its way. */
-	return acc_dtypes[t].size <= 2 ? acc_dtypes[t].eps / 4 : acc_dtypes[t].eps / 2;
+	return acc_dtype_of(t)->size <= 2 ? acc_dtype_of(t)->eps / 4 : acc_dtype_of(t)->eps / 2;
 }
 
 bool

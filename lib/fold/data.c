@@ -213,9 +213,9 @@ acc_fold_plan(const struct acc_fold *f, const struct fold_step *t, const struct 
 static bool
 has_elements(const struct fold_whole *w)
 {
-	return w != NULL && w->count > 0 && acc_dtypes[w->in].cls != 'C' &&
+	return w != NULL && w->count > 0 && acc_dtype_of(w->in)->cls != 'C' &&
 	       (!w->sums || w->in == ACC_F32 || w->in == ACC_F64) &&
-	       (w->scale == 1 || acc_dtypes[w->in].cls == 'F');
+	       (w->scale == 1 || acc_dtype_of(w->in)->cls == 'F');
 }
 
 bool
@@ -314,7 +314,7 @@ part_error(struct acc_fold *f, const struct fold_item *own, const struct fold_it
 	uint64_t count = rc < 0 ? 0 : acc_pay_count(part);
 	if (rc == 0 && (!acc_pay_random(ref) || (double)count != own->stat.count ||
 			       (double)acc_pay_count(ref) != want->stat.count ||
-			       acc_dtypes[t].cls == 'C' || acc_dtypes[u].cls == 'C'))
+			       acc_dtype_of(t)->cls == 'C' || acc_dtype_of(u)->cls == 'C'))
 		rc = ACC_EIO;
 	*error = 0;
 	for (uint64_t i = 0; i < count && rc == 0;) {
@@ -324,8 +324,8 @@ part_error(struct acc_fold *f, const struct fold_item *own, const struct fold_it
 		rc = acc_pay_read(part, i, n, raw, &a, e);
 		rc = rc < 0 ? rc : acc_pay_read(ref, to, n, raw2, &b, e);
 		for (size_t k = 0; k < n && rc == 0; k++) {
-			double x = acc_load_f64(t, (const uint8_t *)a + k * acc_dtypes[t].size);
-			double y = acc_load_f64(u, (const uint8_t *)b + k * acc_dtypes[u].size);
+			double x = acc_load_f64(t, (const uint8_t *)a + k * acc_dtype_of(t)->size);
+			double y = acc_load_f64(u, (const uint8_t *)b + k * acc_dtype_of(u)->size);
 			*error += x * scale == y ? 0 : (x * scale - y) * (x * scale - y);
 		}
 		i += n;
@@ -416,7 +416,7 @@ put_data(struct acc_rec *r, const char *src, int64_t seq, uint64_t off, const vo
 static int
 fill(struct fold_whole *w, struct fold_pieces piece, uint8_t *chunk, size_t *got, struct acc_err *e)
 {
-	const size_t size = acc_dtypes[w->out].size;
+	const size_t size = acc_dtype_of(w->out)->size;
 	uint32_t rank;
 	int rc = 0;
 	*got = 0;
@@ -441,7 +441,7 @@ put_whole(struct acc_fold *f, const struct fold_plan *p, const char *src, uint8_
 	acc_fold_pieces(f, p, w, &piece);
 	int rc = 0;
 	for (uint64_t at = 0; rc == 0 && at < w->count;) {
-		size_t got, size = acc_dtypes[w->out].size;
+		size_t got, size = acc_dtype_of(w->out)->size;
 		rc = fill(w, piece, chunk, &got, e);
 		if (rc == 0 && put_data(r, src, p->seq, at * size, chunk, got * size) < 0)
 			rc = acc_nomem(e);

@@ -268,7 +268,8 @@ put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v
 	if (rc == 0 && dtype != ACC_NODTYPE) {
 		/* The name says that elements were recorded, and are still to come. */
 		rc = acc_put(&o->rec, "", "data_name", acc_text(acc_get_text(&o->rec, "", "name")));
-		rc = rc < 0 ? rc : acc_put(&o->rec, "", "dtype", acc_ctext(acc_dtypes[dtype].name));
+		rc = rc < 0 ? rc
+			    : acc_put(&o->rec, "", "dtype", acc_ctext(acc_dtype_of(dtype)->name));
 	}
 	return rc < 0 ? acc_rec_fail(e, rc) : 0;
 }

@@ -293,7 +293,7 @@ add_item(struct fold_side *s, const struct acc_rec *r, uint64_t at, struct acc_e
 	enum acc_dtype t = acc_dtype_find(acc_get_text(r, "", "dtype"));
 	it->output = acc_str_is(io, "out");
 	it->fills = !it->output && acc_op_fills(acc_get_text(r, "", "op"), pos);
-	it->exact = t != ACC_NODTYPE && acc_dtypes[t].eps == 0;
+	it->exact = t != ACC_NODTYPE && acc_dtype_of(t)->eps == 0;
 	it->tol = tolerance(r);
 	if (it->tensor)
 		read_stat(r, &it->stat);

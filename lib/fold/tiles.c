@@ -46,7 +46,7 @@ acc_source_whole(const struct fold_source *s)
 {
 	const struct acc_ref *r = &s->ref;
 	return s->n == 1 && s->run[0].from == 0 && s->run[0].n == acc_pay_count(s->pay[0]) &&
-			       !r->strided && r->len == s->count * acc_dtypes[s->dtype].size
+			       !r->strided && r->len == s->count * acc_dtype_of(s->dtype)->size
 		       ? r
 		       : NULL;
 }
@@ -119,7 +119,7 @@ int
 acc_source_read(struct fold_source *s, uint64_t first, size_t n, void *raw, const void **out,
 	struct acc_err *e)
 {
-	const size_t size = acc_dtypes[s->dtype].size;
+	const size_t size = acc_dtype_of(s->dtype)->size;
 	uint32_t i = s->hint < s->n && s->first[s->hint] <= first ? s->hint : 0;
 	if (first > s->count || n > s->count - first)
 		return acc_fail(e, ACC_EFORMAT, "a part is longer than its shape");
@@ -473,7 +473,7 @@ finish(struct tiled *t, struct acc_err *e)
 	r->ndim = t->ndim;
 	memcpy(r->shape, t->shape, t->ndim * sizeof *r->shape);
 	r->enc = ACC_PARTS;
-	r->len = t->count * acc_dtypes[r->dtype].size;
+	r->len = t->count * acc_dtype_of(r->dtype)->size;
 	r->fsize = (uint64_t)t->fsize[0];
 	r->parts = (struct acc_parts){.n = t->nstored,
 		.nrows = (uint32_t)(t->rows_of.n / sizeof *rows),

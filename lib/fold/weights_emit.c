@@ -205,7 +205,7 @@ measure(struct emit *o, struct acc_fold_stat *s, struct acc_err *e)
 {
 	struct acc_err own = {0};
 	struct acc_pay *pay = acc_pay_open(o->f->roots, acc_str(o->src), &o->ref, &own);
-	const size_t size = acc_dtypes[o->ref.dtype].size;
+	const size_t size = acc_dtype_of(o->ref.dtype)->size;
 	const uint64_t count = pay == NULL ? 0 : acc_pay_count(pay);
 	uint8_t *raw = malloc(ACC_CHUNK * size);
 	double sum = 0, squares = 0, v[2] = {-INFINITY, INFINITY};

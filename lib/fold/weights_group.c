@@ -31,11 +31,11 @@ static bool
 rounded(const enum acc_dtype t[2], const uint8_t *x, const uint8_t *y, size_t n)
 {
 	const double u = fmax(acc_unit(t[0]), acc_unit(t[1]));
-	const double most = fmin(acc_dtypes[t[0]].max, acc_dtypes[t[1]].max);
+	const double most = fmin(acc_dtype_of(t[0])->max, acc_dtype_of(t[1])->max);
 	const double least = t[0] == ACC_F16 || t[1] == ACC_F16 ? 0x1p-24 : 0x1p-126;
 	for (size_t i = 0; i < n; i++) {
-		double a = acc_load_f64(t[0], x + i * acc_dtypes[t[0]].size);
-		double b = acc_load_f64(t[1], y + i * acc_dtypes[t[1]].size);
+		double a = acc_load_f64(t[0], x + i * acc_dtype_of(t[0])->size);
+		double b = acc_load_f64(t[1], y + i * acc_dtype_of(t[1])->size);
 		if (isnan(a) != isnan(b) ||
 			(fabs(a - b) > 2 * u * fabs(a) + least && fabs(a) < most))
 			return false;
@@ -62,11 +62,11 @@ same(struct acc_fold *f, const struct fold_part *a, const struct fold_part *b, s
 	if (rc > 0 &&
 		(a->ndim != b->ndim || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) ||
 			acc_source_count(s[0]) != acc_source_count(s[1]) ||
-			(t[0] != t[1] &&
-				(acc_dtypes[t[0]].cls != 'F' || acc_dtypes[t[1]].cls != 'F'))))
+			(t[0] != t[1] && (acc_dtype_of(t[0])->cls != 'F' ||
+						 acc_dtype_of(t[1])->cls != 'F'))))
 		rc = 0;
 	uint64_t n = rc > 0 ? acc_source_count(s[0]) : 0;
-	const size_t size = rc > 0 ? acc_dtypes[t[0]].size : 0;
+	const size_t size = rc > 0 ? acc_dtype_of(t[0])->size : 0;
 	/* The container's checksum says enough where it covers just these bytes. */
 	const struct acc_ref *ref[2] = {NULL, NULL};
 	for (int i = 0; i < 2 && rc > 0; i++)

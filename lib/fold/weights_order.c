@@ -328,9 +328,9 @@ solve(struct order *o, struct acc_err *e)
 	o->align = 1;
 	int rc = each_unit(o, acc_order_by_elements, e);
 	uint32_t most = found(o);
-	if (t != ACC_NODTYPE && acc_dtypes[t].size < 16 && rc == 0) {
+	if (t != ACC_NODTYPE && acc_dtype_of(t)->size < 16 && rc == 0) {
 		forget(o);
-		o->align = 16 / acc_dtypes[t].size;
+		o->align = 16 / acc_dtype_of(t)->size;
 		rc = each_unit(o, acc_order_by_elements, e);
 	}
 	if (rc == 0 && found(o) <= most && o->align > 1) {

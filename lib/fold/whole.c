@@ -140,7 +140,7 @@ store(struct fold_whole *w, const double *x, size_t n, uint8_t *out)
 static int
 put_run(struct fold_whole *w, uint32_t r, uint64_t at, size_t n, uint8_t *out, struct acc_err *e)
 {
-	const size_t size = acc_dtypes[w->in].size;
+	const size_t size = acc_dtype_of(w->in)->size;
 	const void *p;
 	int rc = 0;
 	if (!w->sums && w->out == w->in && w->scale == 1) {
@@ -294,7 +294,7 @@ add_marks(struct mark *m, struct acc_pay *p, enum acc_dtype t, uint64_t axis, ui
 		if (rc < 0)
 			return rc;
 		for (size_t i = 0; i < n; i++) {
-			double v = acc_load_f64(t, (const uint8_t *)x + i * acc_dtypes[t].size);
+			double v = acc_load_f64(t, (const uint8_t *)x + i * acc_dtype_of(t)->size);
 			add_mark(&m[(at + i) / inner % axis], v);
 		}
 		at += n;
@@ -340,7 +340,7 @@ marks_of_whole(struct fold_whole *w, uint64_t axis, uint64_t inner, struct acc_e
 		rc = acc_whole_next(w, (struct fold_pieces){NULL, 0}, x, ACC_CHUNK, &n, &rank, e);
 		for (size_t i = 0; i < n && rc == 0; i++)
 			add_mark(&m[(at + i) / inner % axis],
-				acc_load_f64(w->out, x + i * acc_dtypes[w->out].size));
+				acc_load_f64(w->out, x + i * acc_dtype_of(w->out)->size));
 		at += n;
 	}
 	free(x);
@@ -503,7 +503,7 @@ acc_whole_order(struct fold_whole *w, struct fold_whole *whole, double tol, stru
 	*out = NULL;
 	*n = 0;
 	if (x->axis == 0 || x->axis > LONGEST || whole->count != w->count || !are_even(w) ||
-		acc_dtypes[whole->in].cls == 'C' || acc_dtypes[w->in].cls == 'C')
+		acc_dtype_of(whole->in)->cls == 'C' || acc_dtype_of(w->in)->cls == 'C')
 		return 0;
 	struct mark **part = calloc(x->n, sizeof(struct mark *));
 	int rc = part == NULL ? acc_nomem(e) : 1;
@@ -535,7 +535,7 @@ read_all(struct fold_whole *w, struct fold_pieces pieces, uint8_t *out, size_t n
 		size_t more = 0;
 		uint32_t rank;
 		const uint64_t before = w->done;
-		rc = acc_whole_next(w, pieces, out + at * acc_dtypes[w->out].size, n - at, &more,
+		rc = acc_whole_next(w, pieces, out + at * acc_dtype_of(w->out)->size, n - at, &more,
 			&rank, e);
 		at += more;
 		if (rc == 0 && w->done == before && w->done == w->count)
@@ -559,8 +559,8 @@ acc_whole_errors(struct fold_whole *w, struct fold_pieces pieces, struct fold_wh
 		if (rc == 0 && n > 0)
 			rc = read_all(ref, theirs, other, n, e);
 		for (size_t i = 0; i < n && rc == 0; i++) {
-			double x = acc_load_f64(w->out, mine + i * acc_dtypes[w->out].size);
-			double y = acc_load_f64(ref->out, other + i * acc_dtypes[ref->out].size);
+			double x = acc_load_f64(w->out, mine + i * acc_dtype_of(w->out)->size);
+			double y = acc_load_f64(ref->out, other + i * acc_dtype_of(ref->out)->size);
 			double d = x == y ? 0 : (x - y) * (x - y);
 			error[r] += d;
 			sum += d;

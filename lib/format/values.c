@@ -38,7 +38,7 @@ struct side {
 static int
 element(struct side *s, uint64_t at, char *buf, size_t size, double *v, struct acc_err *e)
 {
-	const size_t bytes = acc_dtypes[s->ref.dtype].size;
+	const size_t bytes = acc_dtype_of(s->ref.dtype)->size;
 	uint8_t one[16];
 	const void *p = one;
 	buf[0] = '\0';
@@ -85,7 +85,7 @@ open_side(struct side *s, struct acc_roots *roots, const struct acc_rec *r, cons
 		return acc_fail(e, ACC_EFORMAT, "its contents are not at hand: no file is named");
 	if (rc < 0)
 		return rc;
-	s->scratch = malloc((size_t)ACC_CHUNK * acc_dtypes[s->ref.dtype].size);
+	s->scratch = malloc((size_t)ACC_CHUNK * acc_dtype_of(s->ref.dtype)->size);
 	if (s->scratch == NULL)
 		return acc_nomem(e);
 	s->pay = acc_pay_open(roots, acc_get_text(r, prefix, "src"), &s->ref, e);
@@ -200,8 +200,8 @@ acc_values_print(struct acc_roots *roots, const struct acc_rec *r, FILE *out, st
 					    ? worst->ints[i]
 					    : 0;
 		index_text(ref->shape, ref->ndim, shape, sizeof shape);
-		fprintf(out, "%.*s: %s %s%s\n", ACC_PRS(name), acc_dtypes[ref->dtype].name, shape,
-			told ? acc_tr(", around what differs most (*)") : "");
+		fprintf(out, "%.*s: %s %s%s\n", ACC_PRS(name), acc_dtype_of(ref->dtype)->name,
+			shape, told ? acc_tr(", around what differs most (*)") : "");
 		if (ref->ndim > 0)
 			around(p, middle, ref);
 		else

@@ -172,7 +172,7 @@ check(const struct head *h, struct acc_ref *ref, const struct acc_atb *a, uint64
 		return acc_fail(e, ACC_EUNSUP, "ATB: elements of type %lld are not decoded",
 			(long long)a->dtype);
 	if (!acc_count(ref->shape, ref->ndim, &count) ||
-		__builtin_mul_overflow(count, acc_dtypes[ref->dtype].size, &need) ||
+		__builtin_mul_overflow(count, acc_dtype_of(ref->dtype)->size, &need) ||
 		need != ref->len || (h->has_object && h->object[0] != 0))
 		return acc_fail_at(e, need > ref->len ? ACC_ETRUNC : ACC_EFORMAT, ref->off,
 			"ATB: %llu bytes are not what dtype and dims say",

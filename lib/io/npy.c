@@ -220,7 +220,7 @@ element(const struct header *h, struct acc_ref *ref, struct acc_err *e)
 			kind = (struct acc_str){kind.p + 1, kind.n - 1};
 		ref->dtype = acc_dtype_numpy(kind);
 		ref->big_endian = order == '>' && ref->dtype != ACC_NODTYPE &&
-				  acc_dtypes[ref->dtype].size > 1;
+				  acc_dtype_of(ref->dtype)->size > 1;
 	}
 	return ref->dtype == ACC_NODTYPE ? unsupported(h, kind, e) : 0;
 }
@@ -230,7 +230,7 @@ layout(const struct header *h, struct acc_ref *ref, struct acc_err *e)
 {
 	uint64_t count, bytes;
 	if (!acc_count(ref->shape, ref->ndim, &count) ||
-		__builtin_mul_overflow(count, acc_dtypes[ref->dtype].size, &bytes) ||
+		__builtin_mul_overflow(count, acc_dtype_of(ref->dtype)->size, &bytes) ||
 		bytes > INT64_MAX)
 		return acc_fail(e, ACC_EFORMAT, "npy header: the shape is beyond 64 bits");
 	ref->len = bytes;

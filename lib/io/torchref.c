@@ -101,7 +101,7 @@ acc_torchref_storage(const struct acc_py *id, struct acc_torchref *out, uint64_t
 		if (acc_str_is(name, storages[i].storage)) {
 			out->dtype_raw = acc_str(storages[i].torch);
 			out->ref.dtype = storages[i].dtype;
-			*size = acc_dtypes[out->ref.dtype].size;
+			*size = acc_dtype_of(out->ref.dtype)->size;
 			return 0;
 		}
 	}
@@ -142,7 +142,7 @@ storage_place(const struct acc_torchsrc *src, const struct acc_py *id, uint64_t 
 	r->clen = zm->clen;
 	r->has_crc = !src->old && !zm->unsummed;
 	r->crc32 = zm->crc32;
-	r->big_endian = src->big_endian && acc_dtypes[r->dtype].size > 1;
+	r->big_endian = src->big_endian && acc_dtype_of(r->dtype)->size > 1;
 	return acc_ref_check(r, e);
 }
 
@@ -236,7 +236,7 @@ numpy_bytes(const struct acc_torchsrc *src, const struct acc_py *data, struct ac
 	uint64_t count;
 	if (!acc_count(r->shape, r->ndim, &count) || count > UINT32_MAX)
 		return acc_torchref_malformed(e, data);
-	r->len = count * acc_dtypes[r->dtype].size;
+	r->len = count * acc_dtype_of(r->dtype)->size;
 	if (r->len == 0)
 		return 0;
 	if (data->type == ACC_PY_CALL && data->item[ACC_CALL_ARGS]->n > 0 &&

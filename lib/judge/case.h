@@ -117,13 +117,11 @@ const char *acc_say_position(struct acc_case *c, const struct acc_rec *r,
  * fails. */
 const char *acc_say_source(struct acc_case *c, const struct acc_call *k, const char **id,
 	struct acc_err *e);
-/* What its dtype holds. Of one that is not known: elements of no size, and nothing is beyond it. */
+/* What its dtype holds. */
 static inline const struct acc_dtype_info *
 acc_item_dtype(const struct acc_item *it, int side)
 {
-	static const struct acc_dtype_info unknown = {"?", 0, '\0', 0, INFINITY};
-	const int t = it->dtype[side];
-	return t < 0 || t >= ACC_NDTYPE ? &unknown : &acc_dtypes[t];
+	return acc_dtype_of((enum acc_dtype)it->dtype[side]);
 }
 /* Is it what its op call made, or of none? */
 static inline bool

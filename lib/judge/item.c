@@ -41,9 +41,9 @@ static enum acc_dtype
 computed_in(const struct acc_val *const *v)
 {
 	enum acc_dtype t = dtype_of(v[DTYPE]), raw = dtype_of(v[RAW]);
-	bool floats = t != ACC_NODTYPE && raw != ACC_NODTYPE && acc_dtypes[t].cls == 'F' &&
-		      acc_dtypes[raw].cls == 'F';
-	return floats && acc_dtypes[raw].eps > acc_dtypes[t].eps ? raw : t;
+	bool floats = t != ACC_NODTYPE && raw != ACC_NODTYPE && acc_dtype_of(t)->cls == 'F' &&
+		      acc_dtype_of(raw)->cls == 'F';
+	return floats && acc_dtype_of(raw)->eps > acc_dtype_of(t)->eps ? raw : t;
 }
 
 static uint64_t
@@ -89,13 +89,13 @@ identity(const struct acc_val *const *v, enum acc_dtype t)
 static bool
 is_exact(enum acc_dtype t)
 {
-	return t != ACC_NODTYPE && strchr("IUB", acc_dtypes[t].cls) != NULL;
+	return t != ACC_NODTYPE && strchr("IUB", acc_dtype_of(t)->cls) != NULL;
 }
 
 static bool
 is_bool(int t)
 {
-	return t != ACC_NODTYPE && acc_dtypes[t].cls == 'B';
+	return t != ACC_NODTYPE && acc_dtype_of(t)->cls == 'B';
 }
 
 static bool
@@ -349,12 +349,12 @@ by_tensor(struct acc_item *it, const struct acc_picked *f)
 static bool
 full(const struct acc_val *const *v, double nsat, int dtype)
 {
-	if (dtype == ACC_NODTYPE || !(acc_dtypes[dtype].max > 0))
+	if (dtype == ACC_NODTYPE || !(acc_dtype_of(dtype)->max > 0))
 		return false;
 	if (v[S_SAT] != NULL)
 		return nsat > 0;
-	return fabs(number(v[MAX])) == acc_dtypes[dtype].max ||
-	       fabs(number(v[MIN])) == acc_dtypes[dtype].max;
+	return fabs(number(v[MAX])) == acc_dtype_of(dtype)->max ||
+	       fabs(number(v[MIN])) == acc_dtype_of(dtype)->max;
 }
 
 static void
@@ -434,8 +434,8 @@ argument(struct acc_item *it, const struct acc_picked *f)
 	it->a_known = true;
 	it->a_nan = is_number(a) && isnan(x);
 	it->a_inf = is_number(a) && isinf(x);
-	it->a_full = is_number(a) &&
-		     (fabs(x) == acc_dtypes[ACC_F16].max || fabs(x) >= acc_dtypes[ACC_BF16].max);
+	it->a_full = is_number(a) && (fabs(x) == acc_dtype_of(ACC_F16)->max ||
+					     fabs(x) >= acc_dtype_of(ACC_BF16)->max);
 	if (it->sides != 3)
 		return;
 	bool equal = false;

@@ -183,7 +183,7 @@ wider(struct scan *s, const struct suspect *x)
 		(t != ACC_F16 && t != ACC_BF16))
 		return "";
 	return acc_say(&c->mem, "%s holds no more than %.6g: try this op in f32%s, %s",
-		acc_dtypes[t].name, acc_dtypes[t].max, t == ACC_F16 ? " or bf16" : "",
+		acc_dtype_of(t)->name, acc_dtype_of(t)->max, t == ACC_F16 ? " or bf16" : "",
 		it->saturated || it->b_overflow ? "on both sides, since the bench overflows, too"
 						: "since the bench stays below");
 }

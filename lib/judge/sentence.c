@@ -32,11 +32,11 @@ static const char *
 in_eps(struct acc_arena *m, double e, enum acc_dtype t)
 {
 	char digits[32], out[48];
-	if (t == ACC_NODTYPE || !(acc_dtypes[t].eps > 0))
+	if (t == ACC_NODTYPE || !(acc_dtype_of(t)->eps > 0))
 		return "";
-	double n = e / acc_dtypes[t].eps;
+	double n = e / acc_dtype_of(t)->eps;
 	if (n < 10)
-		return acc_say(m, ", %.2g eps of %s", n, acc_dtypes[t].name);
+		return acc_say(m, ", %.2g eps of %s", n, acc_dtype_of(t)->name);
 	if (n >= 1e12)
 		return "";
 	snprintf(digits, sizeof digits, "%.0f", n);
@@ -47,7 +47,7 @@ in_eps(struct acc_arena *m, double e, enum acc_dtype t)
 		out[j++] = digits[i];
 	}
 	out[j] = '\0';
-	return acc_say(m, ", %s eps of %s", out, acc_dtypes[t].name);
+	return acc_say(m, ", %s eps of %s", out, acc_dtype_of(t)->name);
 }
 
 static enum acc_dtype
@@ -76,14 +76,14 @@ nonfinite_text(struct acc_arena *m, const struct acc_rec *r, const struct acc_it
 			"is saturated at %g on the device where the bench has Inf"
 			" or NaN (saturation mode; INF_NAN_MODE_ENABLE=1, for MindSpore"
 			" MS_ASCEND_CHECK_OVERFLOW_MODE=INFNAN_MODE, keeps them)",
-			acc_dtypes[t].max);
+			acc_dtype_of(t)->max);
 	if (it->b_overflow)
 		return "has NaN or Inf on the bench and is finite on the device (saturation mode?"
 		       " see INF_NAN_MODE_ENABLE)";
 	if (acc_overflows(it))
 		return acc_say(m,
 			"has Inf on the device: the bench's largest, %.3g, is more than %s holds, %g",
-			it->b_max, acc_dtypes[t].name, acc_dtypes[t].max);
+			it->b_max, acc_dtype_of(t)->name, acc_dtype_of(t)->max);
 	double n = NAN;
 	acc_as_f64(acc_get(r, "", "m.nonfinite"), &n);
 	const char *what = it->a_nan ? "has NaN" : it->a_inf ? "has Inf" : "has NaN or Inf";

@@ -90,9 +90,9 @@ rounding(struct acc_pay *a, struct acc_pay *b, enum acc_dtype ta, enum acc_dtype
 			any = false;
 		for (uint64_t i = 0; i < k && any; i++) {
 			const double x = acc_load_f64(ta,
-				(const uint8_t *)p + i * acc_dtypes[ta].size);
+				(const uint8_t *)p + i * acc_dtype_of(ta)->size);
 			const double y = acc_load_f64(tb,
-				(const uint8_t *)q + i * acc_dtypes[tb].size);
+				(const uint8_t *)q + i * acc_dtype_of(tb)->size);
 			moved |= x != y;
 			any = false;
 			for (int t = 0; t < NNARROW; t++) {
@@ -113,7 +113,7 @@ open_side(struct acc_case *c, const struct acc_rec *r, const char *prefix, enum 
 	struct acc_err *e)
 {
 	struct acc_ref ref;
-	if (acc_ref_get(r, prefix, &ref, e) <= 0 || acc_dtypes[ref.dtype].cls != 'F')
+	if (acc_ref_get(r, prefix, &ref, e) <= 0 || acc_dtype_of(ref.dtype)->cls != 'F')
 		return NULL;
 	*t = ref.dtype;
 	return acc_pay_open(c->opt.where, acc_get_text(r, prefix, "src"), &ref, e);
@@ -174,7 +174,7 @@ acc_weights_cause(struct acc_weights *t, uint32_t first, const char **text, stru
 	rc = look_rounded(t, first, &type, e);
 	if (rc == 0 && type >= 0) {
 		*text = acc_say(&c->mem, "%s; each value is the bench's rounded to %s", *text,
-			acc_dtypes[narrow[type].dtype].name);
+			acc_dtype_of(narrow[type].dtype)->name);
 		return *text == NULL ? acc_nomem(e) : 0;
 	}
 	if (rc == 0)

@@ -73,7 +73,7 @@ acc_kernel_load(enum acc_dtype t, const void *p, size_t n, double *out)
 	}
 	for (size_t off = 0, m; off < n; off += m) {
 		m = n - off < 256 ? n - off : 256;
-		acc_narrow_load(row(), t, acc_codes_of(t), b + off * acc_dtypes[t].size, m, x);
+		acc_narrow_load(row(), t, acc_codes_of(t), b + off * acc_dtype_of(t)->size, m, x);
 		for (size_t i = 0; i < m; i++)
 			out[off + i] = (double)x[i];
 	}

@@ -12,14 +12,14 @@ acc_component(enum acc_dtype t)
 bool
 acc_is_narrow(enum acc_dtype t)
 {
-	const struct acc_dtype_info *d = &acc_dtypes[t];
+	const struct acc_dtype_info *d = acc_dtype_of(t);
 	return d->cls != 'C' && (d->size <= 2 || t == ACC_F32);
 }
 
 bool
 acc_is_8bit(enum acc_dtype t)
 {
-	return acc_dtypes[t].size == 1 && acc_dtypes[t].cls == 'F';
+	return acc_dtype_of(t)->size == 1 && acc_dtype_of(t)->cls == 'F';
 }
 
 static void
@@ -153,7 +153,7 @@ acc_wide_load(enum acc_dtype t, const void *p, size_t n, double *out)
 		EACH(uint8_t, v != 0);
 	default:
 		for (size_t i = 0; i < n; i++)
-			out[i] = acc_load_f64(t, b + i * acc_dtypes[t].size);
+			out[i] = acc_load_f64(t, b + i * acc_dtype_of(t)->size);
 	}
 #undef EACH
 }

@@ -24,7 +24,7 @@ struct peak {
 static double
 largest(enum acc_dtype t)
 {
-	return acc_dtypes[t].max;
+	return acc_dtype_of(t)->max;
 }
 
 static void
@@ -40,10 +40,10 @@ find_block(struct work *w, size_t off, size_t n)
 static void
 view(const struct acc_two_job *j, struct work *w)
 {
-	w->a = acc_narrow_view(j->row, j->ta, j->ca, j->a + w->off * acc_dtypes[j->ta].size, w->n,
-		w->abuf);
-	w->b = acc_narrow_view(j->row, j->tb, j->cb, j->b + w->off * acc_dtypes[j->tb].size, w->n,
-		w->bbuf);
+	w->a = acc_narrow_view(j->row, j->ta, j->ca, j->a + w->off * acc_dtype_of(j->ta)->size,
+		w->n, w->abuf);
+	w->b = acc_narrow_view(j->row, j->tb, j->cb, j->b + w->off * acc_dtype_of(j->tb)->size,
+		w->n, w->bbuf);
 }
 
 /* Put zeros in place of what is not to be compared. */
@@ -145,7 +145,7 @@ static const void *
 codes(const struct acc_two_job *j, const struct work *w, enum acc_dtype t, const uint8_t *p,
 	const float *x, uint16_t *out)
 {
-	p += w->off * acc_dtypes[t].size;
+	p += w->off * acc_dtype_of(t)->size;
 	if (t != j->coarse) {
 		for (size_t i = 0; i < w->padded; i++) {
 			uint64_t c = acc_round_code(j->coarse, j->cc, (double)x[i]);
@@ -359,7 +359,7 @@ acc_two_narrow(struct acc_two_job *j, size_t n)
 	struct work w;
 	struct peak d = {0}, rel = {0}, e = {0}, ulp = {0};
 	_Alignas(64) unsigned char ha[ACC_HASHING], hb[ACC_HASHING];
-	const size_t sa = acc_dtypes[j->ta].size, sb = acc_dtypes[j->tb].size;
+	const size_t sa = acc_dtype_of(j->ta)->size, sb = acc_dtype_of(j->tb)->size;
 	const float scale = (float)j->opt->scale;
 	bool odd = false; /* as the last one, probably */
 	/* Else the sides are hashed where they are measured, or not at all. */

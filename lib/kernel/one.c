@@ -137,11 +137,11 @@ void
 acc_kernel_abs(enum acc_dtype t, const void *p, size_t n, double *out)
 {
 	const uint8_t *b = p;
-	const size_t size = acc_dtypes[t].size;
+	const size_t size = acc_dtype_of(t)->size;
 	double x[2 * 256];
 	for (size_t off = 0; off < n; off += 256) {
 		size_t m = n - off < 256 ? n - off : 256;
-		bool complex = acc_dtypes[t].cls == 'C';
+		bool complex = acc_dtype_of(t)->cls == 'C';
 		acc_wide_load(acc_component(t), b + off * size, complex ? 2 * m : m, x);
 		for (size_t i = 0; i < m; i++)
 			out[off + i] = complex ? modulus(x[2 * i], x[2 * i + 1]) : fabs(x[i]);
@@ -153,12 +153,12 @@ wide_one(const struct acc_row *row, enum acc_dtype t, const uint8_t *p, size_t n
 	struct acc_one *out)
 {
 	double x[2 * ACC_BLOCK];
-	const bool complex = acc_dtypes[t].cls == 'C';
-	const double largest = acc_dtypes[t].cls == 'F' ? acc_dtypes[t].max : 0;
+	const bool complex = acc_dtype_of(t)->cls == 'C';
+	const double largest = acc_dtype_of(t)->cls == 'F' ? acc_dtype_of(t)->max : 0;
 	for (size_t off = 0; off < n; off += ACC_BLOCK) {
 		size_t m = n - off < ACC_BLOCK ? n - off : ACC_BLOCK;
-		acc_wide_load(acc_component(t), p + off * acc_dtypes[t].size, complex ? 2 * m : m,
-			x);
+		acc_wide_load(acc_component(t), p + off * acc_dtype_of(t)->size,
+			complex ? 2 * m : m, x);
 		for (size_t i = 0; complex && i < m; i++)
 			x[i] = modulus(x[2 * i], x[2 * i + 1]);
 		wide_block(row, out, x, m, largest);
@@ -186,15 +186,15 @@ acc_one_run(const struct acc_row *row, enum acc_dtype t, const void *p, size_t n
 	acc_one_init(out);
 	if (!acc_is_narrow(t)) {
 		wide_one(row, t, p, n, out);
-		out->hash = row->hash(p, n * acc_dtypes[t].size);
+		out->hash = row->hash(p, n * acc_dtype_of(t)->size);
 		return;
 	}
 	_Alignas(64) float buf[ACC_BLOCK];
 	const struct acc_codes *codes = acc_codes_of(t);
 	struct acc_blk1 r;
 	const uint8_t *b = p;
-	const size_t size = acc_dtypes[t].size;
-	const double largest = acc_dtypes[t].cls == 'F' ? acc_dtypes[t].max : 0;
+	const size_t size = acc_dtype_of(t)->size;
+	const double largest = acc_dtype_of(t)->cls == 'F' ? acc_dtype_of(t)->max : 0;
 	_Alignas(64) unsigned char hash[ACC_HASHING];
 	bool odd = false;
 	row->hash_start(hash);

@@ -12,7 +12,7 @@ acc_stat_put(struct acc_rec *r, enum acc_dtype dtype, uint32_t ndim, uint64_t co
 	const struct acc_one *o)
 {
 	static const char *const key[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
-	const char cls = acc_dtypes[dtype].cls;
+	const char cls = acc_dtype_of(dtype)->cls;
 	const double inf = o->posinf > 0 ? INFINITY : -INFINITY;
 	const bool finite = o->nan + o->posinf + o->neginf == 0;
 	const double v[] = {

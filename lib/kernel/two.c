@@ -58,7 +58,7 @@ acc_two_job_place(const struct acc_two_job *j, size_t off, size_t i)
 static enum acc_dtype
 coarser(enum acc_dtype a, enum acc_dtype b)
 {
-	const struct acc_dtype_info *x = &acc_dtypes[a], *y = &acc_dtypes[b];
+	const struct acc_dtype_info *x = acc_dtype_of(a), *y = acc_dtype_of(b);
 	if (x->cls != 'F')
 		return y->cls != 'F' ? ACC_NODTYPE : b;
 	if (y->cls != 'F' || x->eps > y->eps)
@@ -93,8 +93,8 @@ acc_two_run(const struct acc_row *row, enum acc_dtype ta, const void *a, enum ac
 		.b = b,
 		.at = at,
 		.out = out};
-	const bool za = acc_dtypes[ta].cls == 'C', zb = acc_dtypes[tb].cls == 'C';
-	const bool same = ta == tb && memcmp(a, b, n * acc_dtypes[ta].size) == 0;
+	const bool za = acc_dtype_of(ta)->cls == 'C', zb = acc_dtype_of(tb)->cls == 'C';
+	const bool same = ta == tb && memcmp(a, b, n * acc_dtype_of(ta)->size) == 0;
 	acc_two_init(out);
 	acc_one_init(oa);
 	acc_one_init(ob);
@@ -106,7 +106,7 @@ acc_two_run(const struct acc_row *row, enum acc_dtype ta, const void *a, enum ac
 	j.cb = acc_codes_of(j.tb);
 	j.cc = j.coarse == j.ta ? j.ca : j.cb;
 	j.f32 = za == zb && acc_is_narrow(j.ta) && acc_is_narrow(j.tb) &&
-		acc_dtypes[j.ta].cls == 'F' && acc_dtypes[j.tb].cls == 'F';
+		acc_dtype_of(j.ta)->cls == 'F' && acc_dtype_of(j.tb)->cls == 'F';
 	out->n = n * j.per;
 	if (same) {
 		same_bytes(&j, out->n);

@@ -15,7 +15,7 @@ struct work {
 static void
 load(enum acc_dtype t, const uint8_t *p, bool real, size_t off, size_t n, double *out)
 {
-	const size_t size = acc_dtypes[t].size;
+	const size_t size = acc_dtype_of(t)->size;
 	if (!real) {
 		acc_wide_load(t, p + off * size, n, out);
 		return;
@@ -40,7 +40,7 @@ codes(const struct acc_two_job *j, enum acc_dtype t, const uint8_t *p, size_t of
 	size_t n, uint64_t *c)
 {
 	const uint64_t sign = UINT64_C(1) << 63, shift = shifted(j) ? sign : 0;
-	p += off * acc_dtypes[t].size;
+	p += off * acc_dtype_of(t)->size;
 	if (j->coarse == ACC_F64)
 		memcpy(c, x, n * sizeof *c);
 	else if (j->coarse != ACC_NODTYPE)

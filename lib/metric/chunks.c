@@ -77,7 +77,7 @@ static uint64_t
 elements(const struct acc_ref *ref, uint32_t i)
 {
 	const uint64_t len = ref->enc == ACC_PARTS ? (uint64_t)ref->parts.len[i] : ref->len;
-	return len / acc_dtypes[ref->dtype].size;
+	return len / acc_dtype_of(ref->dtype)->size;
 }
 
 /* The chunk of k elements from `index` on: which of all is it? */

@@ -89,7 +89,7 @@ put_few(struct acc_rec *r, const struct side *s, const float *few)
 {
 	uint8_t le[4 * ACC_NFEW];
 	uint64_t n;
-	if (!acc_side_count(s, &n) || acc_dtypes[s->ref.dtype].cls != 'F')
+	if (!acc_side_count(s, &n) || acc_dtype_of(s->ref.dtype)->cls != 'F')
 		return 0;
 	if (n > ACC_NFEW)
 		n = ACC_NFEW;

@@ -53,7 +53,7 @@ bytes_of(const struct side *s, uint64_t *size)
 {
 	uint64_t n;
 	return s->ref.dtype != ACC_NODTYPE && acc_side_count(s, &n) &&
-	       !__builtin_mul_overflow(n, (uint64_t)acc_dtypes[s->ref.dtype].size, size) &&
+	       !__builtin_mul_overflow(n, (uint64_t)acc_dtype_of(s->ref.dtype)->size, size) &&
 	       *size <= INT64_MAX;
 }
 

@@ -47,7 +47,7 @@ static bool
 open_reader(struct reader *r, struct acc_roots *roots, const struct side *s)
 {
 	struct acc_err e = {0};
-	*r = (struct reader){.dtype = s->ref.dtype, .size = acc_dtypes[s->ref.dtype].size};
+	*r = (struct reader){.dtype = s->ref.dtype, .size = acc_dtype_of(s->ref.dtype)->size};
 	r->pay = acc_pay_open(roots, s->src, &s->ref, &e);
 	if (r->pay == NULL)
 		return false;

@@ -46,7 +46,7 @@ hash_of(struct acc_str s, uint64_t *out)
 bool
 acc_measured_weight(const struct side *s)
 {
-	return s->payload && s->weight && acc_dtypes[s->ref.dtype].cls == 'F';
+	return s->payload && s->weight && acc_dtype_of(s->ref.dtype)->cls == 'F';
 }
 
 static void
@@ -117,7 +117,7 @@ alike(const struct both *o)
 {
 	struct acc_err e = {0};
 	uint8_t x[2][PER * 16];
-	const size_t size = acc_dtypes[o->side[0]->ref.dtype].size;
+	const size_t size = acc_dtype_of(o->side[0]->ref.dtype)->size;
 	if (!acc_pay_can_peek(o->pay[0]) || !acc_pay_can_peek(o->pay[1]))
 		return false;
 	for (uint64_t i = 0; i < RUNS; i++) {
@@ -138,7 +138,7 @@ settle_by_one(struct slot *s, const struct both *o, int one, const struct known 
 	const struct side *x = o->side[!one];
 	if (acc_chunks_hash(&x->ref, o->n, other->chunks, &hash))
 		s->equal = hash == s->known.hash;
-	else if (o->n >= MIN_HASHED / acc_dtypes[x->ref.dtype].size && alike(o))
+	else if (o->n >= MIN_HASHED / acc_dtype_of(x->ref.dtype)->size && alike(o))
 		s->hashing = one == 0 ? 'b' : 'a';
 	s->checked = other->chunks.n > 0;
 }

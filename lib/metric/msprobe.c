@@ -104,8 +104,8 @@ chunk(void *arg, const double *pa, const double *pb, size_t n)
 static bool
 wide(enum acc_dtype t)
 {
-	char c = acc_dtypes[t].cls;
-	return t == ACC_F64 || ((c == 'I' || c == 'U') && acc_dtypes[t].size >= 4);
+	char c = acc_dtype_of(t)->cls;
+	return t == ACC_F64 || ((c == 'I' || c == 'U') && acc_dtype_of(t)->size >= 4);
 }
 
 static uint32_t
@@ -165,7 +165,7 @@ tensors(const struct preset_in *in)
 	int64_t sa[ACC_MAXDIM], sb[ACC_MAXDIM];
 	uint64_t n;
 	if (b->kind == SIDE_ABSENT || !a->payload || !b->payload ||
-		acc_dtypes[a->ref.dtype].cls == 'C' || acc_dtypes[b->ref.dtype].cls == 'C')
+		acc_dtype_of(a->ref.dtype)->cls == 'C' || acc_dtype_of(b->ref.dtype)->cls == 'C')
 		return same_text(in->r, "unsupported");
 	if (!acc_count(a->ref.shape, a->ref.ndim, &n) || n == 0)
 		return same_text(in->r, "unsupported");

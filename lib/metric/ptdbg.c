@@ -86,8 +86,8 @@ start(struct sums *s, enum acc_dtype ta, enum acc_dtype tb, bool zero_d)
 	s->ta = s->own ? ta : ACC_F64;
 	s->tb = s->own ? tb : ACC_F64;
 	/* Of f16, f32, f64, the one with the most bits. */
-	s->tr = acc_dtypes[s->ta].size > acc_dtypes[s->tb].size ? s->ta : s->tb;
-	s->eps = acc_dtypes[s->tb].eps;
+	s->tr = acc_dtype_of(s->ta)->size > acc_dtype_of(s->tb)->size ? s->ta : s->tb;
+	s->eps = acc_dtype_of(s->tb)->eps;
 	s->t1 = acc_side_round(s->tr, 0.001);
 	s->t5 = acc_side_round(s->tr, 0.005);
 }
@@ -131,8 +131,8 @@ tensors(const struct preset_in *in)
 	const struct side *a = in->a, *b = in->b;
 	uint64_t n;
 	struct sums s;
-	if (!a->payload || !b->payload || acc_dtypes[a->ref.dtype].cls == 'C' ||
-		acc_dtypes[b->ref.dtype].cls == 'C')
+	if (!a->payload || !b->payload || acc_dtype_of(a->ref.dtype)->cls == 'C' ||
+		acc_dtype_of(b->ref.dtype)->cls == 'C')
 		return texts(in->r, "Nan", "Nan");
 	if (!acc_count(a->ref.shape, a->ref.ndim, &n) || n == 0)
 		return texts(in->r, "unsupported", "0");

@@ -150,7 +150,7 @@ acc_side_checksum(const struct side *s, struct acc_str *text, char buf[9])
 	}
 	if (!s->payload || !s->ref.has_crc || s->ref.strided || s->ref.first != 0 ||
 		s->ref.big_endian || !acc_count(s->ref.shape, s->ref.ndim, &n) ||
-		s->ref.len / acc_dtypes[s->ref.dtype].size != n)
+		s->ref.len / acc_dtype_of(s->ref.dtype)->size != n)
 		return NULL;
 	snprintf(buf, 9, "%08x", (unsigned)s->ref.crc32);
 	*text = acc_str(buf);
@@ -161,10 +161,10 @@ static void
 load(enum acc_dtype t, const void *p, size_t n, double *out)
 {
 	const uint8_t *q = p;
-	if (acc_dtypes[t].cls != 'C')
+	if (acc_dtype_of(t)->cls != 'C')
 		acc_kernel_load(t, p, n, out);
-	for (size_t i = 0; i < n && acc_dtypes[t].cls == 'C'; i++)
-		out[i] = acc_load_f64(t, q + i * acc_dtypes[t].size);
+	for (size_t i = 0; i < n && acc_dtype_of(t)->cls == 'C'; i++)
+		out[i] = acc_load_f64(t, q + i * acc_dtype_of(t)->size);
 }
 
 int
@@ -182,7 +182,7 @@ acc_side_walk(struct acc_roots *roots, const struct side *a, const struct side *
 		ref.has_crc &= check;
 		ref.parts.crc32 = check ? ref.parts.crc32 : NULL;
 		pay[i] = acc_pay_open(roots, side[i]->src, &ref, err[i]);
-		raw[i] = malloc((size_t)ACC_CHUNK * acc_dtypes[side[i]->ref.dtype].size);
+		raw[i] = malloc((size_t)ACC_CHUNK * acc_dtype_of(side[i]->ref.dtype)->size);
 		val[i] = malloc(ACC_CHUNK * sizeof **val);
 		if (pay[i] != NULL && (raw[i] == NULL || val[i] == NULL))
 			acc_nomem(err[i]);

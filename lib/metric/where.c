@@ -139,7 +139,7 @@ begin(void *state, const struct acc_reading *r, const struct acc_ref *a, const s
 	struct state *s = state;
 	uint64_t count;
 	*s = (struct state){NULL, false};
-	if (acc_dtypes[a->dtype].cls == 'C' || acc_dtypes[b->dtype].cls == 'C' ||
+	if (acc_dtype_of(a->dtype)->cls == 'C' || acc_dtype_of(b->dtype)->cls == 'C' ||
 		r->two.same == r->two.n || !acc_count(a->shape, a->ndim, &count))
 		return;
 	struct where *w = s->w = calloc(1, sizeof *w);

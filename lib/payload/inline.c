@@ -146,7 +146,7 @@ one(struct acc_inline *in, const struct acc_rec *tensor, struct sink *out, struc
 	struct acc_pay *p = acc_pay_open(in->roots, acc_get_text(tensor, "", "src"), &ref, e);
 	if (p == NULL)
 		return ACC_EIO;
-	uint64_t count = acc_pay_count(p), size = acc_dtypes[ref.dtype].size;
+	uint64_t count = acc_pay_count(p), size = acc_dtype_of(ref.dtype)->size;
 	bool check = ref.has_crc && acc_pay_whole(p);
 	uint32_t crc = acc_pay_before(p);
 	rc = 0;

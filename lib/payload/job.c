@@ -63,7 +63,7 @@ acc_pool_tolerances(const struct acc_pool_opt *opt, enum acc_dtype a, enum acc_d
 			r = 1.3e-6;
 		else if (t == ACC_F16 || t == ACC_C32)
 			r = 1e-3;
-		else if (t != ACC_NODTYPE && acc_dtypes[t].cls == 'F')
+		else if (t != ACC_NODTYPE && acc_dtype_of(t)->cls == 'F')
 			r = 1.6e-2;
 		if (r > rtol) {
 			rtol = r;
@@ -148,7 +148,7 @@ static int
 sample(struct acc_job *m, struct acc_roots *r, struct acc_err *e)
 {
 	struct acc_job_side *b = &m->b;
-	const size_t size = acc_dtypes[b->ref.dtype].size;
+	const size_t size = acc_dtype_of(b->ref.dtype)->size;
 	struct acc_pay *again = NULL;
 	size_t have = 0;
 	int rc = 0;
@@ -253,7 +253,7 @@ static bool
 read_chunk(struct acc_job_side *s, uint64_t at, size_t n, uint8_t **buffer, size_t *nbuffer,
 	const uint8_t **bytes, uint32_t *crc, struct acc_err *e)
 {
-	const size_t size = n * acc_dtypes[s->ref.dtype].size;
+	const size_t size = n * acc_dtype_of(s->ref.dtype)->size;
 	const bool mapped = acc_pay_mapped(s->pay) != NULL, swap = acc_pay_swapped(s->pay);
 	if (!mapped || swap) {
 		if (room(buffer, nbuffer, size, e) < 0)
@@ -293,13 +293,13 @@ acc_few_at(uint64_t count, unsigned i)
 static void
 few(struct acc_job_side *s, uint64_t at, size_t n, const uint8_t *bytes)
 {
-	if (acc_dtypes[s->ref.dtype].cls == 'C')
+	if (acc_dtype_of(s->ref.dtype)->cls == 'C')
 		return;
 	for (unsigned i = 0; i < ACC_NFEW && i < s->count; i++) {
 		uint64_t k = acc_few_at(s->count, i);
 		if (k >= at && k - at < n)
 			s->few[i] = (float)acc_load_f64(s->ref.dtype,
-				bytes + (k - at) * acc_dtypes[s->ref.dtype].size);
+				bytes + (k - at) * acc_dtype_of(s->ref.dtype)->size);
 	}
 }
 
@@ -312,7 +312,7 @@ measure_one(const struct acc_job_side *s, const uint8_t *bytes, size_t n, struct
 	}
 	acc_one_init(o);
 	o->n = n;
-	o->hash = acc_kernel_hash(bytes, n * acc_dtypes[s->ref.dtype].size);
+	o->hash = acc_kernel_hash(bytes, n * acc_dtype_of(s->ref.dtype)->size);
 }
 
 /* One chunk of a, of b, or of both. */
@@ -337,9 +337,9 @@ chunk(struct acc_job *m, bool a, bool b, uint64_t c, struct acc_job_buffers *d,
 		measure_one(y, pb, p->nb, &p->ob);
 	/* Now they are in the cache. */
 	if (p->a && x->check && !acc_pay_swapped(x->pay))
-		p->ca = acc_crc32(0, pa, p->na * acc_dtypes[x->ref.dtype].size);
+		p->ca = acc_crc32(0, pa, p->na * acc_dtype_of(x->ref.dtype)->size);
 	if (p->b && y->check && !acc_pay_swapped(y->pay))
-		p->cb = acc_crc32(0, pb, p->nb * acc_dtypes[y->ref.dtype].size);
+		p->cb = acc_crc32(0, pb, p->nb * acc_dtype_of(y->ref.dtype)->size);
 	if (p->a)
 		few(x, at, p->na, pa);
 	if (p->b)
@@ -387,7 +387,7 @@ merge_side(struct acc_job_side *s, bool has, size_t n, const struct acc_one *one
 		s->chunks[s->nchunks++] = one->hash;
 	acc_one_merge(&s->one, one);
 	if (s->check)
-		s->crc = acc_crc32_join(s->crc, crc, n * acc_dtypes[s->ref.dtype].size);
+		s->crc = acc_crc32_join(s->crc, crc, n * acc_dtype_of(s->ref.dtype)->size);
 	acc_pay_done(s->pay, s->one.n);
 }
 
@@ -403,8 +403,8 @@ acc_job_merge(struct acc_job *m, const struct acc_job_part *p)
 uint64_t
 acc_job_bytes(const struct acc_job *m)
 {
-	return m->a.one.n * acc_dtypes[m->a.ref.dtype].size * m->a.present +
-	       m->b.one.n * acc_dtypes[m->b.ref.dtype].size * m->b.present;
+	return m->a.one.n * acc_dtype_of(m->a.ref.dtype)->size * m->a.present +
+	       m->b.one.n * acc_dtype_of(m->b.ref.dtype)->size * m->b.present;
 }
 
 void

@@ -186,7 +186,7 @@ acc_parted_open(struct acc_roots *r, const struct acc_ref *ref, struct acc_err *
 		return NULL;
 	}
 	p->roots = r;
-	p->size = acc_dtypes[ref->dtype].size;
+	p->size = acc_dtype_of(ref->dtype)->size;
 	p->npart = (uint32_t)n;
 	p->file = calloc(n, sizeof *p->file);
 	p->part = calloc(n, sizeof *p->part);

@@ -189,7 +189,7 @@ open_pay(struct acc_pay *p, struct acc_roots *r, struct acc_str src, struct acc_
 		return acc_fail(e, ACC_EUNSUP, "unknown dtype");
 	if (p->ref.ndim > ACC_MAXDIM || !acc_count(p->ref.shape, p->ref.ndim, &p->count))
 		return acc_fail(e, ACC_EFORMAT, "impossible shape");
-	p->size = acc_dtypes[p->ref.dtype].size;
+	p->size = acc_dtype_of(p->ref.dtype)->size;
 	if (p->ref.enc == ACC_PARTS) {
 		int rc = acc_ref_check(&p->ref, e);
 		p->parts = rc < 0 ? NULL : acc_parted_open(r, &p->ref, e);
@@ -429,7 +429,7 @@ acc_pay_native(const struct acc_pay *p, void *bytes, size_t n)
 	if (!acc_pay_swapped(p))
 		return;
 	size_t size = p->size;
-	if (acc_dtypes[p->ref.dtype].cls == 'C') {
+	if (acc_dtype_of(p->ref.dtype)->cls == 'C') {
 		size /= 2;
 		n *= 2;
 	}

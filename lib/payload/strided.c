@@ -99,7 +99,7 @@ acc_strided_open(const struct acc_ref *ref, int fd, uint8_t *mem, struct acc_par
 	s->fd = fd;
 	s->parts = parts;
 	s->off = mem != NULL ? 0 : ref->off;
-	s->size = acc_dtypes[ref->dtype].size;
+	s->size = acc_dtype_of(ref->dtype)->size;
 	s->first = ref->first;
 	acc_count(ref->shape, ref->ndim, &s->count);
 	simplify(s, ref);

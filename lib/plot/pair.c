@@ -87,8 +87,8 @@ acc_plot_pair_sides(const struct acc_plot *p, struct side sides[2], uint64_t *co
 	acc_side_get(&keys, &p->pair, "b.", SIDE_TENSOR, b);
 	acc_side_keys_release(&keys);
 	return a->payload && b->payload && acc_side_count(a, &n) && acc_side_count(b, count) &&
-	       n == *count && n > 0 && acc_dtypes[a->ref.dtype].cls != 'C' &&
-	       acc_dtypes[b->ref.dtype].cls != 'C';
+	       n == *count && n > 0 && acc_dtype_of(a->ref.dtype)->cls != 'C' &&
+	       acc_dtype_of(b->ref.dtype)->cls != 'C';
 }
 
 int

@@ -192,11 +192,11 @@ static void
 measure_chunk(struct writer *w, const struct msg *m)
 {
 	const enum acc_dtype dtype = (enum acc_dtype)m->dtype;
-	const size_t n = w->nchunk / acc_dtypes[dtype].size;
+	const size_t n = w->nchunk / acc_dtype_of(dtype)->size;
 	struct acc_one one;
 	acc_kernel_one(dtype, w->chunk, n, &one);
 	acc_one_merge(&w->one, &one);
-	if (m->detail == ACC_REC_FEW && acc_dtypes[dtype].cls != 'C')
+	if (m->detail == ACC_REC_FEW && acc_dtype_of(dtype)->cls != 'C')
 		acc_few_take(&w->few, dtype, w->chunk, n, w->doubles);
 	w->nchunk = 0;
 }
@@ -205,7 +205,7 @@ measure_chunk(struct writer *w, const struct msg *m)
 static void
 measure(struct writer *w, const struct msg *m, const uint8_t *p, size_t n)
 {
-	const size_t size = acc_dtypes[m->dtype].size, full = size * ACC_CHUNK;
+	const size_t size = acc_dtype_of(m->dtype)->size, full = size * ACC_CHUNK;
 	while (n > 0) {
 		size_t k = full - w->nchunk < n ? full - w->nchunk : n;
 		memcpy(w->chunk + w->nchunk, p, k);
@@ -275,7 +275,7 @@ put_statistics(struct writer *w, const struct msg *m, uint64_t count)
 {
 	measure_chunk(w, m);
 	acc_stat_put(&w->rec, (enum acc_dtype)m->dtype, m->n, count, &w->one);
-	if (m->detail == ACC_REC_FEW && acc_dtypes[m->dtype].cls != 'C')
+	if (m->detail == ACC_REC_FEW && acc_dtype_of(m->dtype)->cls != 'C')
 		acc_few_put(&w->few, &w->rec);
 }
 
@@ -328,7 +328,7 @@ write_tensor(struct writer *w, const struct msg *m, const char *const *str, cons
 	put_text(r, "type", str[ITEM_CLS]);
 	put_text(r, "dtype.raw", str[ITEM_DTYPE]);
 	if (m->dtype != ACC_NODTYPE)
-		put_text(r, "dtype", acc_dtypes[m->dtype].name);
+		put_text(r, "dtype", acc_dtype_of(m->dtype)->name);
 	acc_add(r, "", "shape", acc_ints(dims, m->n));
 	if (m->strided)
 		acc_add(r, "", "stride.raw", acc_ints(dims + m->n, m->n));

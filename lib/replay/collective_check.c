@@ -103,7 +103,7 @@ limit_of(const struct check *k)
 static void
 compare(const struct check *k, const double *got, size_t n, struct acc_errsum *err)
 {
-	const struct acc_dtype_info *t = &acc_dtypes[k->dtype];
+	const struct acc_dtype_info *t = acc_dtype_of(k->dtype);
 	bool sum = rounds(k);
 	double half = acc_is_float(k->dtype) ? t->eps / 2 : 0,
 	       most = acc_is_float(k->dtype) ? t->max : 0x1p53;
@@ -488,7 +488,7 @@ cannot(const struct check *k)
 		if (c->op != m->c[0]->op || (c->kind == ACC_BROADCAST && c->peer != m->c[0]->peer))
 			return "its ranks call it with other arguments";
 	}
-	if (k->sums && (acc_dtypes[k->dtype].cls == 'B' ||
+	if (k->sums && (acc_dtype_of(k->dtype)->cls == 'B' ||
 			       (m->c[0]->op == ACC_REDUCE_AVG && !acc_is_float(k->dtype))))
 		return "what its reduction makes of this dtype is not known";
 	return NULL;

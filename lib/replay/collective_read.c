@@ -258,7 +258,8 @@ complete(struct acc_collective *c)
 			if (t != ACC_NODTYPE && v[k]->t[i].dtype != t)
 				c->why = "its operands are of several dtypes";
 			t = v[k]->t[i].dtype;
-			if (t != ACC_NODTYPE && acc_dtypes[t].cls == 'F' && acc_dtypes[t].size < 2)
+			if (t != ACC_NODTYPE && acc_dtype_of(t)->cls == 'F' &&
+				acc_dtype_of(t)->size < 2)
 				c->why = "its operands have 8 bits";
 		}
 	}

@@ -222,7 +222,7 @@ struct terms {           /* of a sum over the ranks */
 static double
 half_of(const struct look *k)
 {
-	return acc_is_float(k->dtype) ? acc_dtypes[k->dtype].eps / 2 * (k->m->n + 2.0) : 0;
+	return acc_is_float(k->dtype) ? acc_dtype_of(k->dtype)->eps / 2 * (k->m->n + 2.0) : 0;
 }
 
 static void

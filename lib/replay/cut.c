@@ -124,7 +124,7 @@ size(void *arg, struct acc_held *h)
 {
 	struct sizes *s = arg;
 	s->n += (double)h->d.n;
-	s->bytes += h->data ? (double)h->d.n * (double)acc_dtypes[h->ref.dtype].size : 0;
+	s->bytes += h->data ? (double)h->d.n * (double)acc_dtype_of(h->ref.dtype)->size : 0;
 	return 0;
 }
 

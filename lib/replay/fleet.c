@@ -163,7 +163,7 @@ acc_fleet_tensor(const struct acc_rec *r, size_t line, struct acc_fleet_tensor *
 	if (rc == ACC_ENOMEM)
 		return rc;
 	*t = (struct acc_fleet_tensor){.line = line, .dtype = ref.dtype, .data = rc == 1};
-	return rc >= 0 && ref.dtype != ACC_NODTYPE && acc_dtypes[ref.dtype].cls != 'C' &&
+	return rc >= 0 && ref.dtype != ACC_NODTYPE && acc_dtype_of(ref.dtype)->cls != 'C' &&
 	       acc_get(r, "", "shape") != NULL && acc_count(ref.shape, ref.ndim, &t->n);
 }
 

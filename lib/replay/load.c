@@ -32,7 +32,7 @@ acc_widen(enum acc_dtype t, const void *p, size_t n, double *out)
 		EACH(uint8_t)
 	else
 		for (size_t i = 0; i < n; i++)
-			out[i] = acc_load_f64(t, b + i * acc_dtypes[t].size);
+			out[i] = acc_load_f64(t, b + i * acc_dtype_of(t)->size);
 }
 #undef EACH
 

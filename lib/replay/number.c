@@ -5,13 +5,13 @@
 bool
 acc_is_float(enum acc_dtype t)
 {
-	return t != ACC_NODTYPE && acc_dtypes[t].cls == 'F';
+	return t != ACC_NODTYPE && acc_dtype_of(t)->cls == 'F';
 }
 
 double
 acc_max_of(enum acc_dtype t)
 {
-	return acc_is_float(t) ? acc_dtypes[t].max : INFINITY;
+	return acc_is_float(t) ? acc_dtype_of(t)->max : INFINITY;
 }
 
 /* Operators in 16 bits compute in f32. */
@@ -80,11 +80,11 @@ acc_round_to(enum acc_dtype t, double x)
 		return (float)x;
 	frexp(x, &e);
 	/* eps = 2^(1-p) for p bits: the last one of x weighs 2^(e-p). */
-	double step = ldexp(acc_dtypes[t].eps, e - 1);
+	double step = ldexp(acc_dtype_of(t)->eps, e - 1);
 	if (step < acc_tiny_of(t) && t == ACC_F16)
 		step = acc_tiny_of(t);
 	double y = nearbyint(x / step) * step;
-	return fabs(y) > acc_dtypes[t].max ? copysign(INFINITY, x) : y;
+	return fabs(y) > acc_dtype_of(t)->max ? copysign(INFINITY, x) : y;
 }
 
 enum acc_dtype

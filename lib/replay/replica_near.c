@@ -242,7 +242,7 @@ by_last_place(const double *a, const double *b, enum acc_dtype dtype)
 	bool is = true;
 	for (int i = 0; i < 4 && is; i++)
 		is = i == 2 ||
-		     fabs(a[i] - b[i]) <= acc_dtypes[dtype].eps * fmax(fabs(a[i]), fabs(b[i]));
+		     fabs(a[i] - b[i]) <= acc_dtype_of(dtype)->eps * fmax(fabs(a[i]), fabs(b[i]));
 	return is;
 }
 

@@ -93,7 +93,7 @@ row_of(struct acc_held *h, size_t row, size_t len, void *room)
 static bool
 forward(struct rows *r)
 {
-	size_t size = acc_dtypes[r->out->ref.dtype].size;
+	size_t size = acc_dtype_of(r->out->ref.dtype)->size;
 	uint8_t *a = r->j->reader->scratch, *b = a + (size_t)ACC_CHUNK * 8;
 	if (size > 8 || r->out->ref.dtype != r->table->ref.dtype)
 		return false;
@@ -141,7 +141,7 @@ backward(struct rows *r)
 	struct acc_audit_job *j = r->j;
 	struct acc_held *g = r->table;
 	struct acc_audited *v = &j->result[0];
-	size_t size = acc_dtypes[g->ref.dtype].size, next = 0;
+	size_t size = acc_dtype_of(g->ref.dtype)->size, next = 0;
 	double *x = acc_doubles(&r->t.r, r->len), *y = acc_doubles(&r->t.r, r->len);
 	struct acc_sums s;
 	struct acc_dense gin = g->d;

@@ -10,7 +10,7 @@ missing(void *arg, struct acc_held *h)
 		*why = h->err;
 	else if (h->d.v == NULL && h->d.n > 0)
 		*why = "an input was recorded without data";
-	else if (h->d.dtype == ACC_NODTYPE || acc_dtypes[h->d.dtype].cls == 'C')
+	else if (h->d.dtype == ACC_NODTYPE || acc_dtype_of(h->d.dtype)->cls == 'C')
 		*why = h->d.dtype == ACC_NODTYPE ? "an input's dtype is unknown"
 						 : "complex numbers";
 	else if (h->beyond)

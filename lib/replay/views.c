@@ -18,7 +18,7 @@ struct look {
 static size_t
 size_of(const struct acc_held *h)
 {
-	return h->pay == NULL ? sizeof(double) : acc_dtypes[h->ref.dtype].size;
+	return h->pay == NULL ? sizeof(double) : acc_dtype_of(h->ref.dtype)->size;
 }
 
 static const void *

@@ -19,7 +19,7 @@ put_parts(struct acc_rec *r, const struct acc_parts *p)
 int
 acc_ref_put(struct acc_rec *r, const struct acc_ref *ref)
 {
-	int rc = acc_add(r, "", "dtype", acc_ctext(acc_dtypes[ref->dtype].name));
+	int rc = acc_add(r, "", "dtype", acc_ctext(acc_dtype_of(ref->dtype)->name));
 	rc |= acc_add(r, "", "shape", acc_ints(ref->shape, ref->ndim));
 	if (ref->strided)
 		rc |= acc_add(r, "", "stride", acc_ints(ref->stride, ref->ndim));
@@ -299,7 +299,7 @@ parts(const struct acc_val *const v[ACC_REF_N], struct acc_ref *ref, struct acc_
 		return wrong(e, ACC_REF_PART_ROWS);
 	if (ref->dtype == ACC_NODTYPE)
 		return wrong(e, ACC_REF_DTYPE);
-	const uint64_t size = acc_dtypes[ref->dtype].size;
+	const uint64_t size = acc_dtype_of(ref->dtype)->size;
 	int rc = acc_parts_count(p, size, &n, e);
 	ref->enc = ACC_PARTS;
 	ref->len = n * size;

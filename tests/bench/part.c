@@ -289,7 +289,7 @@ fill(enum acc_dtype t, uint8_t *a, uint8_t *b)
 			v[0] = z * (1 + 1e-3 * u);
 		}
 		for (int k = 0; k < 2; k++) {
-			uint8_t *to = (k == 0 ? a : b) + i * acc_dtypes[t].size;
+			uint8_t *to = (k == 0 ? a : b) + i * acc_dtype_of(t)->size;
 			float f = (float)v[k];
 			uint32_t w;
 			int64_t whole = (int64_t)(v[k] * 1e6);
@@ -308,10 +308,10 @@ fill(enum acc_dtype t, uint8_t *a, uint8_t *b)
 										  (112u << 23)) >>
 										  13));
 				memcpy(to, &h, 2);
-			} else if (acc_dtypes[t].cls == 'F') {
+			} else if (acc_dtype_of(t)->cls == 'F') {
 				to[0] = nearest(t, v[k]);
 			} else { /* integers, little-endian */
-				memcpy(to, &whole, acc_dtypes[t].size);
+				memcpy(to, &whole, acc_dtype_of(t)->size);
 				if (t == ACC_BOOL)
 					to[0] &= 1;
 			}
@@ -343,7 +343,7 @@ static void
 measure(void *arg, const void *a, const void *b, size_t n)
 {
 	struct in_cache *c = arg;
-	acc_kernel_two(c->t, a, c->t, b, n / acc_dtypes[c->t].size, 0, &c->opt, &c->a, &c->b,
+	acc_kernel_two(c->t, a, c->t, b, n / acc_dtype_of(c->t)->size, 0, &c->opt, &c->a, &c->b,
 		&c->two);
 }
 
@@ -354,7 +354,7 @@ kernel(const char *dtype, const char *isa)
 		.opt = {.rtol = 1.3e-6, .atol = 1e-5, .scale = 0.5}};
 	if (c.t == ACC_NODTYPE || (strcmp(isa, "best") != 0 && acc_kernel_force(isa, NULL) < 0))
 		return 2;
-	size_t n = ACC_CHUNK * acc_dtypes[c.t].size;
+	size_t n = ACC_CHUNK * acc_dtype_of(c.t)->size;
 	uint8_t *a = aligned_alloc(4096, n), *b = aligned_alloc(4096, n);
 	if (a == NULL || b == NULL)
 		die("aligned_alloc");

@@ -43,7 +43,7 @@ load_bytes(struct load *l, const struct acc_rec *r, const struct acc_ref *ref, s
 	struct acc_pay *p = acc_pay_open(l->roots, acc_get_text(r, "", "src"), ref, e);
 	if (p == NULL)
 		return -1;
-	const size_t size = acc_dtypes[ref->dtype].size;
+	const size_t size = acc_dtype_of(ref->dtype)->size;
 	const uint64_t count = acc_pay_count(p);
 	const bool check = ref->has_crc && acc_pay_whole(p);
 	uint32_t crc = acc_pay_before(p);

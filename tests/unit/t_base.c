@@ -4,6 +4,7 @@
 #include "acc/tensor.h"
 #include "tap.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -267,11 +268,18 @@ main(void)
 		{ACC_HIF8, 0x07, 0x1p-16}, {ACC_HIF8, 0x01, 0x1p-22}};
 	for (size_t k = 0; k < sizeof code / sizeof *code; k++) {
 		uint8_t byte = (uint8_t)code[k].bits;
-		const void *p = acc_dtypes[code[k].t].size == 1 ? (const void *)&byte
-								: (const void *)&code[k].bits;
+		const void *p = acc_dtype_of(code[k].t)->size == 1 ? (const void *)&byte
+								   : (const void *)&code[k].bits;
 		double got = acc_load_f64(code[k].t, p);
-		ok(got == code[k].want, "%s %#x is %g, got %g", acc_dtypes[code[k].t].name,
+		ok(got == code[k].want, "%s %#x is %g, got %g", acc_dtype_of(code[k].t)->name,
 			code[k].bits, code[k].want, got);
+	}
+	static const int none[] = {ACC_NODTYPE, -2, ACC_NDTYPE, ACC_NDTYPE + 1, 1000000, INT_MIN,
+		INT_MAX};
+	for (size_t k = 0; k < sizeof none / sizeof *none; k++) {
+		const struct acc_dtype_info *d = acc_dtype_of((enum acc_dtype)none[k]);
+		ok(strcmp(d->name, "?") == 0 && d->cls == '\0' && d->eps == 0,
+			"%d is no index of a table", none[k]);
 	}
 	ok(acc_unit(ACC_F32) == 0x1p-24 && acc_unit(ACC_F16) == 0x1p-12 &&
 			acc_unit(ACC_BF16) == 0x1p-9 && acc_unit(ACC_C64) == 0x1p-24 &&

@@ -50,7 +50,7 @@ alike(const struct loaded *t, const struct loaded *o)
 	if (t->dtype != o->dtype || t->ndim != o->ndim || t->n != o->n ||
 		memcmp(t->shape, o->shape, t->ndim * sizeof *t->shape) != 0)
 		return false;
-	size_t size = acc_dtypes[t->dtype].size, differ = 0;
+	size_t size = acc_dtype_of(t->dtype)->size, differ = 0;
 	for (size_t i = 0; i < t->n; i += size)
 		differ += memcmp(t->bytes + i, o->bytes + i, size) != 0;
 	return differ <= 1;

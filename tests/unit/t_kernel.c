@@ -87,7 +87,7 @@ measure(struct test *t)
 	acc_one_init(&t->oa);
 	acc_one_init(&t->ob);
 	acc_two_init(&t->two);
-	size_t ea = acc_dtypes[t->ta].size, eb = acc_dtypes[t->tb].size;
+	size_t ea = acc_dtype_of(t->ta)->size, eb = acc_dtype_of(t->tb)->size;
 	for (size_t at = 0; at < t->n; at += ACC_CHUNK) {
 		size_t m = t->n - at < ACC_CHUNK ? t->n - at : ACC_CHUNK;
 		struct acc_one oa, ob, o;
@@ -128,9 +128,9 @@ start(struct test *t, char *line)
 		return false;
 	t->ta = acc_dtype_find(acc_str(ta));
 	t->tb = acc_dtype_find(acc_str(tb));
-	bool za = acc_dtypes[t->ta].cls == 'C', zb = acc_dtypes[t->tb].cls == 'C';
-	t->sa = acc_dtypes[t->ta].size / (za ? 2 : 1);
-	t->sb = acc_dtypes[t->tb].size / (zb ? 2 : 1);
+	bool za = acc_dtype_of(t->ta)->cls == 'C', zb = acc_dtype_of(t->tb)->cls == 'C';
+	t->sa = acc_dtype_of(t->ta)->size / (za ? 2 : 1);
+	t->sb = acc_dtype_of(t->tb)->size / (zb ? 2 : 1);
 	t->na = t->n * (za ? 2 : 1);
 	t->nb = t->n * (zb ? 2 : 1);
 	/* At odd addresses: payloads are aligned to nothing. */
@@ -306,16 +306,16 @@ loading(void)
 	for (size_t i = 0; i < sizeof bytes; i++)
 		bytes[i] = (uint8_t)mix(i);
 	for (int t = 0; t < ACC_NDTYPE; t++) {
-		const size_t size = acc_dtypes[t].size;
+		const size_t size = acc_dtype_of(t)->size;
 		int bad = 0;
-		if (acc_dtypes[t].cls == 'C')
+		if (acc_dtype_of(t)->cls == 'C')
 			continue;
 		acc_kernel_load((enum acc_dtype)t, bytes + 1, N, x);
 		for (size_t i = 0; i < N; i++) {
 			double want = acc_load_f64((enum acc_dtype)t, bytes + 1 + i * size);
 			bad += isnan(want) ? !isnan(x[i]) : memcmp(&x[i], &want, sizeof want) != 0;
 		}
-		ok(bad == 0, "%s: loaded", acc_dtypes[t].name);
+		ok(bad == 0, "%s: loaded", acc_dtype_of(t)->name);
 	}
 }
 
@@ -333,7 +333,7 @@ decoding(void)
 			bad += isnan(want[i]) ? !isnan(got)
 					      : memcmp(&got, &want[i], sizeof got) != 0;
 		}
-		ok(bad == 0, "%s: all codes are decoded", acc_dtypes[t].name);
+		ok(bad == 0, "%s: all codes are decoded", acc_dtype_of(t)->name);
 	}
 	if (f != NULL)
 		fclose(f);
@@ -352,7 +352,7 @@ decoding(void)
 			else
 				bad += acc_sum_value(&o.sum) != want;
 		}
-		ok(bad == 0, "%s: all codes are converted", acc_dtypes[t].name);
+		ok(bad == 0, "%s: all codes are converted", acc_dtype_of(t)->name);
 	}
 }
 

@@ -137,8 +137,8 @@ one_pair(void)
 		struct acc_reading w = measure(&ta, &tb,
 			&(struct acc_pool_opt){.threads = 1, .rtol = -1, .atol = -1});
 		ok(w.rtol == tol[i].rtol && w.atol == tol[i].atol,
-			"torch's tolerances for %s and %s", acc_dtypes[tol[i].a].name,
-			acc_dtypes[tol[i].b].name);
+			"torch's tolerances for %s and %s", acc_dtype_of(tol[i].a)->name,
+			acc_dtype_of(tol[i].b)->name);
 	}
 	/* The sample: 64 runs of 64. y is uniform in (-1, 1). */
 	double s[4096];

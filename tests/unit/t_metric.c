@@ -66,7 +66,7 @@ static void
 one_tensor(void)
 {
 	ref(&ra, field[2], field[3]);
-	size_t n = hex(field[4], da), size = acc_dtypes[ra.dtype].size;
+	size_t n = hex(field[4], da), size = acc_dtype_of(ra.dtype)->size;
 	acc_one_init(&reading.a);
 	if (n > 0)
 		acc_kernel_one(ra.dtype, da, n / size, &reading.a);
@@ -80,7 +80,7 @@ pair(void)
 {
 	ref(&ra, field[2], field[4]);
 	ref(&rb, field[3], field[4]);
-	size_t n = hex(field[5], da) / acc_dtypes[ra.dtype].size;
+	size_t n = hex(field[5], da) / acc_dtype_of(ra.dtype)->size;
 	hex(field[6], db);
 	struct acc_kernel_opt opt = {.rtol = atof(field[7]),
 		.atol = atof(field[8]),
@@ -91,8 +91,8 @@ pair(void)
 	subject = (struct acc_subject){.r = &reading, .shape = &ra};
 	static double va[MAXDATA], vb[MAXDATA];
 	for (size_t i = 0; i < n; i++) {
-		va[i] = acc_load_f64(ra.dtype, da + i * acc_dtypes[ra.dtype].size);
-		vb[i] = acc_load_f64(rb.dtype, db + i * acc_dtypes[rb.dtype].size);
+		va[i] = acc_load_f64(ra.dtype, da + i * acc_dtype_of(ra.dtype)->size);
+		vb[i] = acc_load_f64(rb.dtype, db + i * acc_dtype_of(rb.dtype)->size);
 	}
 	for (size_t i = 0; i < acc_nmetrics; i++) {
 		const struct acc_second *pass = acc_metrics[i]->second;

@@ -34,7 +34,7 @@ rounding(void)
 	};
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		double got = acc_side_round(row[i].t, row[i].v);
-		ok(got == row[i].want, "%s of %.17g is %.17g (%.17g)", acc_dtypes[row[i].t].name,
+		ok(got == row[i].want, "%s of %.17g is %.17g (%.17g)", acc_dtype_of(row[i].t)->name,
 			row[i].v, row[i].want, got);
 	}
 	ok(isnan(acc_side_round(ACC_F16, NAN)), "NaN stays NaN");

@@ -50,7 +50,7 @@ file(const struct want *w)
 			"%s is named: %s", w->name, e.msg);
 	else
 		ok(got == w->off && (int)r.off == w->off && (int)r.len == w->len && r.first == 0 &&
-				strcmp(acc_dtypes[r.dtype].name, w->dtype) == 0 &&
+				strcmp(acc_dtype_of(r.dtype)->name, w->dtype) == 0 &&
 				r.big_endian == (w->order[0] == 'b') &&
 				strcmp(shape, w->shape) == 0 && strcmp(stride, w->stride) == 0,
 			"%s: %d %s %s %s %s", w->name, (int)got, descr.p, shape, stride, e.msg);
@@ -86,7 +86,7 @@ type(const char *descr, const char *want, bool big)
 	if (got == ACC_EUNSUP)
 		ok(strstr(e.msg, want) != NULL, "%s: %s", descr, e.msg);
 	else
-		ok(got > 0 && strcmp(acc_dtypes[r.dtype].name, want) == 0 && r.big_endian == big,
+		ok(got > 0 && strcmp(acc_dtype_of(r.dtype)->name, want) == 0 && r.big_endian == big,
 			"%s is %s: %s", descr, want, e.msg);
 }
 

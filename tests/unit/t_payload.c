@@ -73,8 +73,8 @@ read_all(struct acc_roots *r, const struct acc_ref *ref, size_t step, void *out,
 		const void *got;
 		good = acc_pay_read(p, at, k, to, &got, e) == 0;
 		if (good && got != to)
-			memcpy(to, got, k * acc_dtypes[ref->dtype].size);
-		to += k * acc_dtypes[ref->dtype].size;
+			memcpy(to, got, k * acc_dtype_of(ref->dtype)->size);
+		to += k * acc_dtype_of(ref->dtype)->size;
 	}
 	acc_pay_close(p);
 	return good;
@@ -217,7 +217,7 @@ orders(struct acc_roots *r)
 		uint8_t got[16];
 		ref.big_endian = true;
 		ok(read_all(r, &ref, 3, got, NULL) && memcmp(got, row[i].want, 16) == 0,
-			"big-endian %s", acc_dtypes[row[i].t].name);
+			"big-endian %s", acc_dtype_of(row[i].t)->name);
 	}
 	struct acc_ref none = refer("order.bin", ACC_F32, 2, DIMS(0, 7));
 	struct acc_pay *p = acc_pay_open(r, ACC_STR("s"), &none, NULL);

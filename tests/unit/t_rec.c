@@ -50,7 +50,7 @@ read_elements(struct seen *s, const struct acc_rec *r)
 	if (s->n > 0 && acc_pay_read(pay, 0, s->n, scratch, &p, NULL) == 0)
 		for (size_t i = 0; i < s->n; i++)
 			s->v[i] = (float)acc_load_f64(ref.dtype,
-				(const uint8_t *)p + i * acc_dtypes[ref.dtype].size);
+				(const uint8_t *)p + i * acc_dtype_of(ref.dtype)->size);
 	acc_pay_close(pay);
 }
 

@@ -30,7 +30,7 @@ has(const struct load *l, char *line, size_t at)
 		const struct loaded *t = &l->t[i];
 		shape_text(t, shape, sizeof shape);
 		if (i == at || strcmp(t->name, f[0]) == 0)
-			return strcmp(acc_dtypes[t->dtype].name, f[1]) == 0 &&
+			return strcmp(acc_dtype_of(t->dtype)->name, f[1]) == 0 &&
 			       strcmp(shape, f[2]) == 0 && t->n == n &&
 			       memcmp(t->bytes, raw + off, n) == 0;
 	}

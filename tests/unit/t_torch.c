@@ -61,7 +61,7 @@ static void
 put_values(FILE *f, int fd, const struct acc_ref *r)
 {
 	uint8_t *p = storage(fd, r);
-	uint64_t count, size = acc_dtypes[r->dtype].size;
+	uint64_t count, size = acc_dtype_of(r->dtype)->size;
 	if (p == NULL || !acc_count(r->shape, r->ndim, &count)) {
 		fputs("no storage", f);
 		free(p);

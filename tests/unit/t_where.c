@@ -308,7 +308,7 @@ made(void)
 			good[place] += is;
 			if (!is)
 				printf("# shape %zu, place %d, what %d, %s: %s\n", k, place, what,
-					acc_dtypes[ref.dtype].name,
+					acc_dtype_of(ref.dtype)->name,
 					value("m.where").type == ACC_V_TEXT ? value("m.where").s.p
 									    : "nothing");
 			pass->end(state);

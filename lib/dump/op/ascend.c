@@ -46,7 +46,7 @@ reference(const struct putting *p, const struct acc_dumpdata_tensor *t, const ch
 			"decoded",
 			io, t->index, format == NULL ? "unknown" : format, t->format);
 	else if (!acc_count(ref->shape, ref->ndim, &count) ||
-		 __builtin_mul_overflow(count, acc_dtypes[ref->dtype].size, &need) ||
+		 __builtin_mul_overflow(count, acc_dtype_of(ref->dtype)->size, &need) ||
 		 need != t->len)
 		acc_fail(bad, ACC_EFORMAT, "%s %u: %llu bytes are not what its shape and type say",
 			io, t->index, (unsigned long long)t->len);

@@ -81,7 +81,7 @@ add_row(struct acc_rec *r, const struct atb_row *row)
 	if (row->dtype.n > 0)
 		rc |= acc_add(r, "", "dtype.raw", acc_text(row->dtype));
 	if (t != ACC_NODTYPE)
-		rc |= acc_add(r, "", "dtype", acc_ctext(acc_dtypes[t].name));
+		rc |= acc_add(r, "", "dtype", acc_ctext(acc_dtype_of(t)->name));
 	if (row->format.n > 0)
 		rc |= acc_add(r, "", "layout", acc_text(row->format));
 	rc |= acc_add(r, "", "shape", acc_ints(row->shape, row->ndim));

@@ -259,7 +259,7 @@ inflated_leaf(void *arg, const struct acc_torch_leaf *l)
 	struct acc_ref ref;
 	struct acc_err bad = {0};
 	if (l->ref != NULL && l->err == NULL) {
-		const uint64_t size = acc_dtypes[l->ref->dtype].size;
+		const uint64_t size = acc_dtype_of(l->ref->dtype)->size;
 		ref = *l->ref;
 		if (ref.enc != ACC_STORED || ref.off % size != 0) {
 			acc_fail(&bad, ACC_EUNSUP, "compressed twice: unpack it");

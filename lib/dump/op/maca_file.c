@@ -212,7 +212,7 @@ add_summary(struct acc_rec *r, const struct acc_py *x, struct acc_arena *m)
 		enum acc_dtype t = acc_dtype_find(acc_str(raw));
 		rc |= raw == NULL ? ACC_ENOMEM : acc_add(r, "", "dtype.raw", acc_ctext(raw));
 		if (t != ACC_NODTYPE)
-			rc |= acc_add(r, "", "dtype", acc_ctext(acc_dtypes[t].name));
+			rc |= acc_add(r, "", "dtype", acc_ctext(acc_dtype_of(t)->name));
 	}
 	if (n != UINT32_MAX)
 		rc |= acc_add(r, "", "shape", acc_ints(shape, n));

@@ -105,8 +105,8 @@ add_row(struct ms_folder *f, struct acc_rec *r, const struct ms_tensor *t)
 static void
 narrow(struct acc_ref *ref, enum acc_dtype named)
 {
-	if (named != ACC_NODTYPE && acc_dtypes[named].size == 1 && acc_dtypes[named].cls == 'F' &&
-		(ref->dtype == ACC_U8 || ref->dtype == ACC_I8))
+	if (named != ACC_NODTYPE && acc_dtype_of(named)->size == 1 &&
+		acc_dtype_of(named)->cls == 'F' && (ref->dtype == ACC_U8 || ref->dtype == ACC_I8))
 		ref->dtype = named;
 }
 
@@ -135,7 +135,7 @@ add_described(struct acc_rec *r, const struct ms_row *row)
 	enum acc_dtype t = acc_dtype_find(row->n.dtype);
 	int rc = 0;
 	if (t != ACC_NODTYPE)
-		rc |= acc_add(r, "", "dtype", acc_ctext(acc_dtypes[t].name));
+		rc |= acc_add(r, "", "dtype", acc_ctext(acc_dtype_of(t)->name));
 	return rc | acc_add(r, "", "shape", acc_ints(row->shape, row->ndim));
 }
 

@@ -176,7 +176,7 @@ value(struct acc_str s, const char *key, enum acc_dtype t, struct acc_arena *m)
 {
 	struct acc_literal lit;
 	s = acc_str_trim(s);
-	char cls = t == ACC_NODTYPE ? 'F' : acc_dtypes[t].cls;
+	char cls = t == ACC_NODTYPE ? 'F' : acc_dtype_of(t)->cls;
 	bool extreme = strcmp(key, "stat.max") == 0 || strcmp(key, "stat.min") == 0;
 	bool count = !extreme && strcmp(key, "stat.mean") != 0 && strcmp(key, "stat.norm") != 0;
 	if (acc_str_is(s, "null") || acc_str_is(s, "None"))

@@ -126,7 +126,7 @@ agree(struct msprobe_op *o, const struct acc_ref *want, bool has_shape, const st
 	if (want->dtype != ACC_NODTYPE && want->dtype != got->dtype &&
 		!(want->dtype == ACC_BF16 && got->dtype == ACC_F32))
 		return acc_fail(e, ACC_EFORMAT, "%s says %s, the file holds %s", o->m->file,
-			acc_dtypes[want->dtype].name, acc_dtypes[got->dtype].name);
+			acc_dtype_of(want->dtype)->name, acc_dtype_of(got->dtype)->name);
 	return 0;
 }
 
@@ -199,7 +199,7 @@ add_ref(struct msprobe_op *o, struct acc_rec *r, const struct jnode *leaf, struc
 		rc |= acc_ref_put(r, &got);
 	} else {
 		if (want.dtype != ACC_NODTYPE)
-			rc |= add(r, ACC_STR("dtype"), acc_ctext(acc_dtypes[want.dtype].name));
+			rc |= add(r, ACC_STR("dtype"), acc_ctext(acc_dtype_of(want.dtype)->name));
 		if (has_shape)
 			rc |= acc_add(r, "", "shape", acc_ints(want.shape, want.ndim));
 	}

@@ -175,7 +175,7 @@ agree(const struct acc_ref *want, const struct acc_ref *got, struct acc_err *e)
 		return acc_fail(e, ACC_EFORMAT, "the file has another shape than the dump says");
 	if (want->dtype == ACC_NODTYPE || want->dtype == got->dtype)
 		return 0;
-	const struct acc_dtype_info *w = &acc_dtypes[want->dtype], *g = &acc_dtypes[got->dtype];
+	const struct acc_dtype_info *w = acc_dtype_of(want->dtype), *g = acc_dtype_of(got->dtype);
 	if (w->cls == 'F' && g->cls == 'F' && w->size < g->size)
 		return 0;
 	return acc_fail(e, ACC_EFORMAT, "the dump says %s, the file holds %s", w->name, g->name);
@@ -208,7 +208,7 @@ add_ref(struct ptdbg *p, struct acc_rec *r, const struct ptdbg_line *l)
 		rc |= acc_ref_put(r, &got);
 	} else {
 		if (want.dtype != ACC_NODTYPE)
-			rc |= add(r, "dtype", acc_ctext(acc_dtypes[want.dtype].name));
+			rc |= add(r, "dtype", acc_ctext(acc_dtype_of(want.dtype)->name));
 		if (shape)
 			rc |= acc_add(r, "", "shape", acc_ints(want.shape, want.ndim));
 	}

@@ -83,10 +83,10 @@ describe(struct gathered *g, struct acc_err *bad)
 			(int)(g->type.n < 40 ? g->type.n : 40), g->type.p);
 		return;
 	}
-	if (ref->ndim == 1 && ref->shape[0] == 0 && g->len == acc_dtypes[ref->dtype].size)
+	if (ref->ndim == 1 && ref->shape[0] == 0 && g->len == acc_dtype_of(ref->dtype)->size)
 		ref->ndim = 0;
 	if (!acc_count(ref->shape, ref->ndim, &count) ||
-		__builtin_mul_overflow(count, acc_dtypes[ref->dtype].size, &need) ||
+		__builtin_mul_overflow(count, acc_dtype_of(ref->dtype)->size, &need) ||
 		need != g->len) {
 		acc_fail_at(bad, ACC_EFORMAT, ref->off,
 			"checkpoint: %llu bytes are not what type and "

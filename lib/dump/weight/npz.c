@@ -67,7 +67,7 @@ static int
 data_at(const struct acc_zip_member *zm, bool crc, const uint8_t *header, uint64_t n,
 	struct acc_ref *ref, struct acc_err *e)
 {
-	const uint64_t size = acc_dtypes[ref->dtype].size;
+	const uint64_t size = acc_dtype_of(ref->dtype)->size;
 	if (zm->len - n != ref->len)
 		return acc_fail_at(e, zm->len - n < ref->len ? ACC_ETRUNC : ACC_EFORMAT, zm->off,
 			"its header says %llu bytes of elements, there are %llu",

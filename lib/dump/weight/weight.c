@@ -28,7 +28,7 @@ add_known(struct acc_rec *r, const struct acc_ref *ref)
 	if (ref == NULL)
 		return 0;
 	if (ref->dtype != ACC_NODTYPE)
-		rc |= add(r, "dtype", acc_ctext(acc_dtypes[ref->dtype].name));
+		rc |= add(r, "dtype", acc_ctext(acc_dtype_of(ref->dtype)->name));
 	return rc | acc_add(r, "", "shape", acc_ints(ref->shape, ref->ndim));
 }
 

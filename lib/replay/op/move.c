@@ -56,7 +56,7 @@ cast(enum acc_dtype t, double x)
 {
 	if (acc_is_float(t) || t == ACC_NODTYPE)
 		return x;
-	return acc_dtypes[t].cls == 'B' ? x != 0 : trunc(x);
+	return acc_dtype_of(t)->cls == 'B' ? x != 0 : trunc(x);
 }
 
 /* To another dtype: the recorded one. */

@@ -204,7 +204,7 @@ layer_norm(struct acc_replay *r, struct acc_dense *out)
 	bool centre = r->op->which == LAYER || r->op->which == BARE_LAYER;
 	double eps = centre ? 1e-5 : 1e-6;
 	if (r->op->which == RMS && !r->module && acc_arg(r, "eps") == NULL && x->n > 0)
-		eps = acc_dtypes[x->dtype].eps;
+		eps = acc_dtype_of(x->dtype)->eps;
 	return finish(r, x, &l, &f, centre, eps, out);
 }
 
