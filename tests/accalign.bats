@@ -238,3 +238,30 @@ dtype,shape' ]
 	run -2 --separate-stderr accalign --regex x pairs.acc pairs.acc
 	[[ $stderr == "accalign: --regex: both operands are streams"* ]]
 }
+
+@test "weights of one shape under other names: time grows as their number does" {
+	cd "$BATS_TEST_TMPDIR"
+	python3 - <<-'E'
+		import json, random, struct
+		r = random.Random(1)
+		def write(name, names, values):
+		    size = len(values[0])
+		    head = json.dumps({k: {"dtype": "F32", "shape": [size // 4], "data_offsets": [i * size, (i + 1) * size]}
+		                       for i, k in enumerate(names)}).encode()
+		    with open(name + ".safetensors", "wb") as f:
+		        f.write(struct.pack("<Q", len(head)) + head + b"".join(values))
+		for name, n, size in ("many", 40000, 1), ("mixed", 6000, 16):
+		    v = [struct.pack("<%df" % size, *(r.gauss(0, 1) for _ in range(size))) for _ in range(n)]
+		    write(name + "-a", [f"model.layers.{i}.w" for i in range(n)], v)
+		    if name == "mixed":
+		        r.shuffle(v)
+		    write(name + "-b", [f"blk.{i}.ffn" for i in range(n)], v)
+	E
+	# Not measured: by their order. A second is usual; n^2 takes half a minute and more.
+	run -0 bash -c 'ulimit -t 15; accalign many-a.safetensors many-b.safetensors >many.acc'
+	[ "$(accfmt --json many.acc | grep -c '"how":"order"')" -eq 40000 ]
+	# Measured, and in another order under each name: by content. n^3 takes minutes.
+	for s in a b; do accdump-read mixed-$s.safetensors | accmetric >$s.acc; done
+	run -0 bash -c 'ulimit -t 15; accalign a.acc b.acc >mixed.acc'
+	[ "$(accfmt --json mixed.acc | grep -c '"how":"content"')" -eq 6000 ]
+}

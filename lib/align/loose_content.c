@@ -39,6 +39,36 @@ cmp_square(const void *x, const void *y)
 	return (p->at > q->at) - (p->at < q->at);
 }
 
+static bool
+is_constant(const struct loose *x)
+{
+	return x->measured && x->max == x->min;
+}
+
+/* By how much the sum of squares of what is like x may be another: as acc_loose_close has it, of a padded
+ * one with a quarter of the elements at least; of constants, as recorders print norms. */
+static double
+reach(const struct loose *x)
+{
+	const double n = fmax((double)x->count / 4, 1), close = 16 * CAST * x->square / sqrt(n);
+	return is_constant(x) ? fmax(close, 0x1p-10 * x->square) : close;
+}
+
+/* The first of n keys, sorted by squares, that is no smaller than this. */
+static uint32_t
+first_of(const struct loose_key *q, uint32_t n, double square)
+{
+	uint32_t lo = 0;
+	for (uint32_t hi = n; lo < hi;) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (q[mid].square < square)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 /* Checksum, or the hash of all content; 0: unknown. */
 static uint64_t
 exact(const struct loosely *l, int side, uint32_t i, bool hash)
@@ -97,24 +127,16 @@ match_close(const struct loosely *l, struct loose_matching *mt, struct loose_key
 		qsort(q, m, sizeof *q, cmp_square);
 	for (uint32_t i = 0; i < l->s[0].n; i++) {
 		const struct loose *x = &l->s[0].v[i];
-		uint32_t lo = 0, hi = m, found = 0, at = 0;
-		/* As acc_loose_close has it, of a padded one with a quarter of the elements at least. */
-		const double n = fmax((double)x->count / 4, 1),
-			     wide = 16 * CAST * x->square / sqrt(n);
+		const double wide = reach(x);
+		uint32_t found = 0, at = 0;
 		only[i] = ACC_NOMATE;
 		if (mt->to[i] != ACC_NOMATE || !x->measured)
 			continue;
-		while (lo < hi) {
-			uint32_t mid = lo + (hi - lo) / 2;
-			if (q[mid].square < x->square - wide)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
-		for (; lo < m && q[lo].square <= x->square + wide; lo++)
-			if (same(x, &l->s[1].v[q[lo].at])) {
+		for (uint32_t k = first_of(q, m, x->square - wide);
+			k < m && q[k].square <= x->square + wide; k++)
+			if (same(x, &l->s[1].v[q[k].at])) {
 				found++;
-				at = q[lo].at;
+				at = q[k].at;
 				often[at]++;
 			}
 		if (found == 1)
@@ -157,50 +179,86 @@ by_kind(struct loosely *l)
 static bool
 alike(const struct loose *x, const struct loose *y)
 {
-	bool constant = x->measured && y->measured && x->max == x->min && y->max == y->min;
-	return same(x, y) || (constant && x->max == y->max && x->ndim > 0 && x->count == y->count);
+	return same(x, y) || (is_constant(x) && is_constant(y) && x->max == y->max && x->ndim > 0 &&
+				     x->count == y->count);
 }
 
 /* Whatever the number: the first with the first. */
 static void
-by_likeness(struct loosely *l)
+by_likeness(struct loosely *l, struct loose_key *q)
 {
-	for (uint32_t i = 0; i < l->s[0].n; i++)
-		for (uint32_t k = 0; l->s[0].v[i].measured && k < l->s[1].n; k++) {
-			const struct loose *x = &l->s[0].v[i], *y = &l->s[1].v[k];
-			if (l->j->b->item[y->item].mate != ACC_NOMATE || !alike(x, y))
-				continue;
-			acc_loose_mate(l, x, y, ACC_HOW_CONTENT);
-			break;
+	uint32_t m = 0;
+	for (uint32_t i = 0; i < l->s[1].n; i++)
+		if (l->s[1].v[i].measured)
+			q[m++] = (struct loose_key){.square = l->s[1].v[i].square, .at = i};
+	if (m > 0)
+		qsort(q, m, sizeof *q, cmp_square);
+	for (uint32_t i = 0; i < l->s[0].n && m > 0; i++) {
+		const struct loose *x = &l->s[0].v[i];
+		uint32_t best = ACC_NOMATE;
+		if (!x->measured)
+			continue;
+		const double wide = reach(x);
+		for (uint32_t k = first_of(q, m, x->square - wide);
+			k < m && q[k].square <= x->square + wide; k++) {
+			const struct loose *y = &l->s[1].v[q[k].at];
+			if (q[k].at < best && l->j->b->item[y->item].mate == ACC_NOMATE &&
+				alike(x, y))
+				best = q[k].at;
 		}
+		if (best != ACC_NOMATE)
+			acc_loose_mate(l, x, &l->s[1].v[best], ACC_HOW_CONTENT);
+	}
 	acc_loose_shrink(&l->s[0]);
 	acc_loose_shrink(&l->s[1]);
+}
+
+/* The first pair of which both are what x is. */
+static uint32_t
+same_as_both(const struct loosely *l, int side, const struct loose *x, const struct loose_key *q,
+	uint32_t m)
+{
+	const double wide = reach(x);
+	uint32_t best = ACC_NOMATE;
+	for (uint32_t k = first_of(q, m, x->square - wide);
+		k < m && q[k].square <= x->square + wide; k++)
+		if (q[k].at < best && same(x, &l->pair[q[k].at][1 - side]) &&
+			same(x, &l->pair[q[k].at][side]))
+			best = q[k].at;
+	return best;
 }
 
 /* What one side has twice, and the other, where the two are tied, once. */
 static int
 by_ties(struct loosely *l)
 {
-	const uint32_t n = l->npair;
-	int rc = 0;
+	struct loose_key *q = malloc(((size_t)l->npair + 1) * sizeof *q);
+	int rc = q == NULL ? acc_nomem(l->e) : 0;
 	for (int s = 0; s < 2 && rc == 0; s++) {
+		uint32_t m = 0;
+		for (uint32_t k = 0; k < l->npair; k++)
+			if (l->pair[k][1 - s].measured)
+				q[m++] = (struct loose_key){.square = l->pair[k][1 - s].square,
+					.at = k};
+		if (m > 0)
+			qsort(q, m, sizeof *q, cmp_square);
 		for (uint32_t i = 0; i < l->s[s].n && rc == 0; i++) {
-			const struct loose *x = &l->s[s].v[i], *y = NULL;
-			for (uint32_t k = 0; x->measured && k < n && y == NULL; k++)
-				if (x->ndim >= 2 && same(x, &l->pair[k][1 - s]) &&
-					same(x, &l->pair[k][s]))
-					y = &l->pair[k][1 - s];
-			if (y == NULL)
+			const struct loose *x = &l->s[s].v[i];
+			uint32_t k = ACC_NOMATE;
+			if (x->measured && x->ndim >= 2)
+				k = same_as_both(l, s, x, q, m);
+			if (k == ACC_NOMATE)
 				continue;
-			const struct loose other = *y;
+			const struct loose *other = &l->pair[k][1 - s];
 			if (s == ACC_B)
-				rc = acc_share(l->j->scratch, other.item, x->item, UINT32_MAX - i,
+				rc = acc_share(l->j->scratch, other->item, x->item, UINT32_MAX - i,
 					l->e);
 			if (rc == 0)
-				rc = acc_loose_tie(l, s, x, &other);
+				rc = acc_loose_tie(l, s, x, other);
 		}
 		acc_loose_shrink(&l->s[s]);
 	}
+	free(q);
 	return rc;
 }
 
@@ -225,7 +283,6 @@ acc_loose_content(struct loosely *l)
 		if (mt.to[i] != ACC_NOMATE)
 			acc_loose_mate(l, &l->s[0].v[i], &l->s[1].v[mt.to[i]], ACC_HOW_CONTENT);
 	free(mt.to);
-	free(k);
 	acc_loose_shrink(&l->s[0]);
 	acc_loose_shrink(&l->s[1]);
 	if (rc == 0)
@@ -233,6 +290,7 @@ acc_loose_content(struct loosely *l)
 	if (rc == 0)
 		rc = by_kind(l);
 	if (rc == 0)
-		by_likeness(l);
+		by_likeness(l, k);
+	free(k);
 	return rc == 0 ? by_ties(l) : rc;
 }

@@ -10,7 +10,8 @@ struct pattern {
 	struct acc_str name; /* the template of b, or of one that has it */
 	int32_t by[LOOSE_INDICES];
 	uint32_t n; /* numbers; LOOSE_INDICES + 1: not as many on both sides */
-	uint32_t votes, of_a, of_b;
+	uint32_t votes, of_a, of_b, of_both; /* votes of this; of all with its a, its b, both */
+	uint32_t best; /* of the first with its a: where that with the most of_both stands */
 };
 
 /* Which numbers of a template are not the same in all its names; the others are words. */
@@ -212,6 +213,13 @@ learn(struct loosely *l, const struct loose_matching *mt, struct patterns *ps, s
 		else
 			ps->v[ps->n++] = ps->v[i];
 	}
+	for (uint32_t i = 0, k; i < ps->n; i = k) {
+		uint32_t votes = 0;
+		for (k = i; k < ps->n && ps->v[k].a == ps->v[i].a && ps->v[k].b == ps->v[i].b; k++)
+			votes += ps->v[k].votes;
+		for (k = i; k < ps->n && ps->v[k].a == ps->v[i].a && ps->v[k].b == ps->v[i].b; k++)
+			ps->v[k].of_both = votes;
+	}
 	vote_on_numbers(ps);
 	if (ps->n > 0)
 		qsort(ps->v, ps->n, sizeof *ps->v, cmp_b);
@@ -225,9 +233,13 @@ learn(struct loosely *l, const struct loose_matching *mt, struct patterns *ps, s
 	if (ps->n > 0)
 		qsort(ps->v, ps->n, sizeof *ps->v, cmp_votes);
 	for (uint32_t i = 0, k; i < ps->n; i = k) {
-		uint32_t votes = 0;
-		for (k = i; k < ps->n && ps->v[k].a == ps->v[i].a; k++)
+		uint32_t votes = 0, best = i;
+		for (k = i; k < ps->n && ps->v[k].a == ps->v[i].a; k++) {
 			votes += ps->v[k].votes;
+			if (ps->v[k].of_both > ps->v[best].of_both)
+				best = k;
+		}
+		ps->v[i].best = best;
 		for (k = i; k < ps->n && ps->v[k].a == ps->v[i].a; k++)
 			ps->v[k].of_a = votes;
 	}
@@ -239,7 +251,7 @@ learn(struct loosely *l, const struct loose_matching *mt, struct patterns *ps, s
 static bool
 rule_of(const struct patterns *ps, uint64_t a, bool sure, struct pattern *out)
 {
-	uint32_t lo = 0, hi = ps->n, votes = 0, k;
+	uint32_t lo = 0, hi = ps->n;
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 		if (ps->v[mid].a < a)
@@ -254,15 +266,8 @@ rule_of(const struct patterns *ps, uint64_t a, bool sure, struct pattern *out)
 		out->votes * 2 > out->of_b)
 		return true;
 	/* By the names alone, and the numbers as everywhere. */
-	struct pattern best = {.votes = 0};
-	for (uint32_t i = lo; i < ps->n && ps->v[i].a == a; i++) {
-		for (votes = 0, k = lo; k < ps->n && ps->v[k].a == a; k++)
-			votes += ps->v[k].b == ps->v[i].b ? ps->v[k].votes : 0;
-		if (votes > best.votes) {
-			best = ps->v[i];
-			best.votes = votes;
-		}
-	}
+	struct pattern best = ps->v[ps->v[lo].best];
+	best.votes = best.of_both;
 	*out = best;
 	if (ps->all.votes > 0 && (best.n == ps->all.n || best.n > LOOSE_INDICES))
 		memcpy(out->by, ps->all.by, sizeof out->by);

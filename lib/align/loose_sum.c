@@ -8,10 +8,15 @@
 
 static const double CAST = 0x1p-9; /* of bf16 */
 
-/* The parts that are left, by sum of squares. */
+/* The parts that are left, by sum of squares; by their largest and their smallest element. Some of them
+ * may have a partner already. */
 struct parts {
-	const struct loose **v;
-	uint32_t n;
+	const struct loose **v, **max, **min;
+	uint32_t n, gone;
+	const struct loose **first,
+		**second; /* for one packed tensor: which may hold its extremes */
+	uint32_t nfirst, nsecond;
+	const struct acc_align_item *item;
 };
 
 struct found {
@@ -29,6 +34,22 @@ cmp(const void *x, const void *y)
 	if (p->square != q->square)
 		return p->square < q->square ? -1 : 1;
 	return (p->item > q->item) - (p->item < q->item);
+}
+
+static int
+cmp_max(const void *x, const void *y)
+{
+	const struct loose *p = *(const struct loose *const *)x,
+			   *q = *(const struct loose *const *)y;
+	return (p->max > q->max) - (p->max < q->max);
+}
+
+static int
+cmp_min(const void *x, const void *y)
+{
+	const struct loose *p = *(const struct loose *const *)x,
+			   *q = *(const struct loose *const *)y;
+	return (p->min > q->min) - (p->min < q->min);
 }
 
 static bool
@@ -81,6 +102,12 @@ consider(const struct loose *pack, const struct loose *const part[3], uint32_t n
 		f->part[i] = part[i];
 }
 
+static bool
+is_free(const struct parts *ps, const struct loose *t)
+{
+	return ps->item[t->item].mate == ACC_NOMATE;
+}
+
 /* All that have what is missing to the sum of squares. */
 static void
 third(const struct loose *pack, const struct parts *ps, const struct loose *a,
@@ -96,26 +123,55 @@ third(const struct loose *pack, const struct parts *ps, const struct loose *a,
 			hi = mid;
 	}
 	for (; lo < ps->n && ps->v[lo]->square <= want + s; lo++) {
+		if (!is_free(ps, ps->v[lo]))
+			continue;
 		const struct loose *two[3] = {a, ps->v[lo], NULL}, *three[3] = {a, b, ps->v[lo]};
 		consider(pack, a == b ? two : three, a == b ? 2 : 3, f);
 	}
 }
 
+/* Those of a list by one extreme that have that of the packed tensor, as the list by squares has them. */
+static uint32_t
+holders(const struct parts *ps, const struct loose *pack, bool max, const struct loose **out)
+{
+	const struct loose *const *by = max ? ps->max : ps->min;
+	const double x = max ? pack->max : pack->min, least = x - 2 * CAST * fabs(x);
+	uint32_t lo = 0, n = 0;
+	for (uint32_t hi = ps->n; lo < hi;) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if ((max ? by[mid]->max : by[mid]->min) < least)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < ps->n; lo++) {
+		const double y = max ? by[lo]->max : by[lo]->min;
+		if (y > x && !alike(x, y))
+			break;
+		if (alike(x, y) && by[lo]->count < pack->count && is_free(ps, by[lo]))
+			out[n++] = by[lo];
+	}
+	if (n > 0)
+		qsort(out, n, sizeof *out, cmp);
+	return n;
+}
+
 static void
-search(const struct loose *pack, const struct parts *ps, struct found *f)
+search(const struct loose *pack, struct parts *ps, struct found *f)
 {
 	enum { MOST = 4096 }; /* of which one has both extremes, and two are looked for */
-	for (uint32_t i = 0; i < ps->n; i++) {
-		const struct loose *a = ps->v[i];
-		if (!alike(pack->max, a->max) || a->count >= pack->count)
-			continue;
-		bool both = alike(pack->min, a->min);
+	ps->nfirst = holders(ps, pack, true, ps->first);
+	ps->nsecond = ps->nfirst == 0 ? 0 : holders(ps, pack, false, ps->second);
+	for (uint32_t i = 0; i < ps->nfirst; i++) {
+		const struct loose *a = ps->first[i];
+		const bool both = alike(pack->min, a->min);
+		const uint32_t n = !both ? ps->nsecond : ps->n - ps->gone <= MOST ? ps->n : 0;
 		if (both)
 			third(pack, ps, a, a, f);
-		for (uint32_t k = 0; k < ps->n && (!both || ps->n <= MOST); k++) {
-			const struct loose *b = ps->v[k], *two[3] = {a, b, NULL};
-			if (b == a || a->count + b->count > pack->count ||
-				(!both && !alike(pack->min, b->min)))
+		for (uint32_t k = 0; k < n; k++) {
+			const struct loose *b = both ? ps->v[k] : ps->second[k],
+					   *two[3] = {a, b, NULL};
+			if (b == a || a->count + b->count > pack->count || !is_free(ps, b))
 				continue;
 			if (a->count + b->count == pack->count)
 				consider(pack, two, 2, f);
@@ -135,16 +191,54 @@ cmp_place(const void *x, const void *y)
 }
 
 static int
+make_parts(const struct loose_side *q, struct parts *ps, struct acc_err *e)
+{
+	const size_t room = (size_t)q->n + 1;
+	*ps = (struct parts){.v = malloc(5 * room * sizeof *ps->v), .item = q->h->ix.item};
+	if (ps->v == NULL)
+		return acc_nomem(e);
+	ps->max = ps->v + room;
+	ps->min = ps->max + room;
+	ps->first = ps->min + room;
+	ps->second = ps->first + room;
+	for (uint32_t i = 0; i < q->n; i++)
+		if (q->v[i].measured && q->v[i].square > 0)
+			ps->v[ps->n++] = &q->v[i];
+	if (ps->n == 0)
+		return 0;
+	memcpy(ps->max, ps->v, ps->n * sizeof *ps->v);
+	memcpy(ps->min, ps->v, ps->n * sizeof *ps->v);
+	qsort(ps->v, ps->n, sizeof *ps->v, cmp);
+	qsort(ps->max, ps->n, sizeof *ps->v, cmp_max);
+	qsort(ps->min, ps->n, sizeof *ps->v, cmp_min);
+	return 0;
+}
+
+/* So many more have a partner: once they are half of all, they leave the lists. */
+static void
+shrink(struct parts *ps, uint32_t gone)
+{
+	const struct loose **const list[] = {ps->v, ps->max, ps->min};
+	uint32_t n = 0;
+	ps->gone += gone;
+	if (ps->gone * 2 <= ps->n)
+		return;
+	for (int i = 0; i < 3; i++) {
+		n = 0;
+		for (uint32_t k = 0; k < ps->n; k++)
+			if (is_free(ps, list[i][k]))
+				list[i][n++] = list[i][k];
+	}
+	ps->n = n;
+	ps->gone = 0;
+}
+
+static int
 one_way(struct loosely *l, int packs)
 {
 	struct loose_side *p = &l->s[packs], *q = &l->s[1 - packs];
-	struct parts ps = {.v = malloc(((size_t)q->n + 1) * sizeof *ps.v)};
-	int rc = ps.v == NULL ? acc_nomem(l->e) : 0;
-	for (uint32_t i = 0; i < q->n && rc == 0; i++)
-		if (q->v[i].measured && q->v[i].square > 0)
-			ps.v[ps.n++] = &q->v[i];
-	if (ps.n > 0)
-		qsort(ps.v, ps.n, sizeof *ps.v, cmp);
+	struct parts ps;
+	int rc = make_parts(q, &ps, l->e);
 	for (uint32_t i = 0; i < p->n && rc == 0; i++) {
 		const struct loose *pack = &p->v[i];
 		struct found f = {.n = 0};
@@ -160,11 +254,7 @@ one_way(struct loosely *l, int packs)
 			acc_loose_mate(l, packs == ACC_A ? pack : t, packs == ACC_A ? t : pack,
 				ACC_HOW_PART);
 		}
-		uint32_t n = 0;
-		for (uint32_t k = 0; k < ps.n; k++)
-			if (q->h->ix.item[ps.v[k]->item].mate == ACC_NOMATE)
-				ps.v[n++] = ps.v[k];
-		ps.n = n;
+		shrink(&ps, f.n);
 	}
 	free(ps.v);
 	acc_loose_shrink(p);
