@@ -93,6 +93,17 @@ many() { # number, text
 	fails 'line 4099: more than 4096 anchors' accdump-read 4097.yaml
 }
 
+@test "YAML: 524,288 keys and values; a large file is refused within 256 MB" {
+	for n in 524288 524289; do
+		{ printf 'hidden_size: 1\nnum_layers: 2\na: ['; many $((n - 7)) x,; echo ']'; } >$n.yaml
+	done
+	run -0 accdump-read 524288.yaml
+	fails 'line 3: more than 524288 keys and values' accdump-read 524289.yaml
+	{ printf 'hidden_size: 1\n'; seq 3000000 | sed 's/.*/k&: &/'; } >large.yaml
+	run -2 --separate-stderr bash -c 'ulimit -v 262144; accdump-read large.yaml'
+	[[ $stderr == *"line 262144: more than 524288 keys and values" ]]
+}
+
 @test "names of op calls: 65,536 bytes" {
 	mkdir -p d/step0/rank0
 	for n in 65536 65537; do

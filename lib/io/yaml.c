@@ -3,7 +3,8 @@
 
 #include <yaml.h>
 
-enum { DEPTH = 64, LONGEST = 64 << 20, ANCHORS = 4096 };
+/* A node takes a hundred bytes where its text may have one: so many are no configuration any more. */
+enum { DEPTH = 64, LONGEST = 64 << 20, ANCHORS = 4096, NODES = 1 << 19 };
 
 struct anchor {
 	const char *name;
@@ -21,7 +22,7 @@ struct build {
 	int depth;
 	bool aliases;          /* are read */
 	struct anchor *anchor; /* the last one */
-	int nanchor;
+	int nanchor, nnode;
 };
 
 static bool
@@ -74,6 +75,9 @@ note(struct build *b, const yaml_char_t *name, struct acc_yaml *y)
 static int
 add(struct build *b, const yaml_event_t *ev, enum acc_yaml_kind kind, const yaml_char_t *name)
 {
+	if (b->nnode++ == NODES)
+		return acc_fail(b->e, ACC_ELIMIT, "line %zu: more than %d keys and values",
+			(size_t)ev->start_mark.line + 1, NODES);
 	struct acc_yaml *y = acc_alloc(b->m, sizeof *y);
 	if (y == NULL)
 		return acc_nomem(b->e);
