@@ -716,6 +716,7 @@ main(int argc, char **argv)
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
 	if (in == NULL)
 		cli_die_err(&e);
+	opt.log = acc_in_log(in, &opt.nlog);
 	files_begin(&opt);
 	if (values != NULL)
 		print_values(in, values, argv + optind, folders, nfolders);

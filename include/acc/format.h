@@ -20,6 +20,9 @@ struct acc_format_opt {
 	bool color;         /* may use ANSI colours */
 	int width;          /* of the terminal in columns; 0: no limit */
 	const char *tmpdir; /* where a format may keep what it cannot write yet; NULL: /tmp */
+	const struct acc_str
+		*log; /* the command lines that made the stream, while the format is open */
+	size_t nlog;
 };
 
 /* The names of these sets, one after another; NULL at the end. */

@@ -6,12 +6,13 @@
 #include "acc/terminal.h"
 #include "format/jsontext.h"
 #include "format/opcalls.h"
+#include "format/sides.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 /* Of findings beside the first, of reasons why something was not looked at, of parts of the evidence. */
-enum { REASONS = 6, PARTS = 10, NEXT = 3, SOURCES = 4096, TEXT = 300, COMMAND = 2000 };
+enum { REASONS = 6, PARTS = 10, NEXT = 3, TEXT = 300, COMMAND = 2000 };
 
 struct list {
 	struct acc_str v[PARTS];
@@ -20,20 +21,14 @@ struct list {
 
 struct state {
 	FILE *out;
+	struct acc_format_opt opt;
 	bool english; /* for a program */
 	struct acc_opcalls ops;
-	struct acc_rec first;   /* the finding that matters most */
-	int rank;               /* of it; see weigh */
-	struct list others;     /* "what: text" */
-	struct acc_map sources; /* id -> index in root */
-	const char *root[SOURCES];
-	size_t nroots;
-	const char *of
-		[2]; /* where the device's and the bench's first bad record come from, or their first */
-	bool of_bad;
-	struct acc_str file[2]; /* of checkpoints: the one file of a side */
-	bool files[2];          /* there are several, or a folder is meant */
-	uint64_t weights;       /* records of checkpoints */
+	struct acc_rec first; /* the finding that matters most */
+	int rank;             /* of it; see weigh */
+	struct list others;   /* "what: text" */
+	struct acc_sides sides;
+	uint64_t weights; /* records of checkpoints */
 	uint64_t records, measured, onesided, errors, warnings, curves, points, params;
 	struct {
 		char text[80];
@@ -49,10 +44,10 @@ static int
 begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
 {
 	struct state *s = calloc(1, sizeof *s);
-	(void)opt;
 	if (s == NULL)
 		return acc_nomem(e);
 	s->out = out;
+	s->opt = *opt;
 	s->rank = -1;
 	*state = s;
 	return 0;
@@ -131,55 +126,7 @@ reason(struct state *s, struct acc_str text)
 }
 
 static int
-source(struct state *s, const struct acc_rec *r, struct acc_err *e)
-{
-	const struct acc_str root = acc_get_text(r, "", "root");
-	if (s->nroots == SOURCES)
-		return 0;
-	const char *copy = acc_arena_copy(&s->mem, root.p, root.n);
-	if (copy == NULL || acc_map_put(&s->sources, acc_get_text(r, "", "id"), s->nroots) == NULL)
-		return acc_nomem(e);
-	s->root[s->nroots++] = copy;
-	return 0;
-}
-
-/* Where both sides lie, for the commands that are said: those of what is bad before others. */
-static void
-sides(struct state *s, const struct acc_rec *r, bool bad)
-{
-	if ((s->of[0] != NULL && s->of[1] != NULL) && (!bad || s->of_bad))
-		return;
-	const uint64_t *a = acc_map_get(&s->sources, acc_get_text(r, "a.", "src")),
-		       *b = acc_map_get(&s->sources, acc_get_text(r, "b.", "src"));
-	s->of[0] = a == NULL ? s->of[0] : s->root[*a];
-	s->of[1] = b == NULL ? s->of[1] : s->root[*b];
-	s->of_bad |= bad && a != NULL && b != NULL;
-}
-
-/* A checkpoint is a file, or several; a record of another kind is part of a folder. */
-static void
-checkpoint(struct state *s, const struct acc_rec *r, bool pair)
-{
-	const char *const prefix[2] = {pair ? "a." : "", "b."};
-	bool weight = false;
-	for (int i = 0; i < (pair ? 2 : 1); i++) {
-		const struct acc_str file = acc_get_text(r, prefix[i], "file");
-		if (acc_str_is(acc_get_text(r, prefix[i], "io"), "param") &&
-			acc_get(r, prefix[i], "pass") == NULL &&
-			acc_get(r, prefix[i], "scope") == NULL) {
-			weight = true;
-			if (s->file[i].n == 0)
-				s->file[i] = keep(s, file);
-			s->files[i] |= !acc_str_eq(s->file[i], file);
-		} else if (acc_get(r, prefix[i], "kind") != NULL) {
-			s->files[i] = true;
-		}
-	}
-	s->weights += weight;
-}
-
-static void
-count(struct state *s, const struct acc_rec *r)
+count(struct state *s, const struct acc_rec *r, struct acc_err *e)
 {
 	const bool pair = acc_rec_is(r, "pair");
 	struct acc_str kind = !pair ? r->kind : acc_get_text(r, "a.", "kind");
@@ -191,9 +138,10 @@ count(struct state *s, const struct acc_rec *r)
 	s->errors += acc_str_is(bad, "error");
 	s->warnings += acc_str_is(bad, "warning");
 	if (!acc_word_in("tensor arg", kind))
-		return;
-	sides(s, r, acc_str_is(bad, "error"));
-	checkpoint(s, r, pair);
+		return 0;
+	if (acc_sides_see(&s->sides, r, acc_str_is(bad, "error"), &s->mem, e) < 0)
+		return ACC_ENOMEM;
+	s->weights += acc_sides_checkpoint(&s->sides, r, &s->mem);
 	s->records++;
 	s->measured += acc_get(r, "", "m.mode") != NULL;
 	s->onesided += pair &&
@@ -202,6 +150,7 @@ count(struct state *s, const struct acc_rec *r)
 		reason(s, skip);
 	for (int side = 0; side < (pair ? 2 : 1); side++)
 		acc_coverage_add(&s->cover[side], r, !pair ? "" : side == 0 ? "a." : "b.");
+	return 0;
 }
 
 static int
@@ -212,9 +161,9 @@ record(void *state, const struct acc_rec *r, struct acc_err *e)
 	if (rc == 0 && acc_rec_is(r, "finding"))
 		rc = finding(s, r, e);
 	else if (rc == 0 && acc_rec_is(r, "source"))
-		rc = source(s, r, e);
+		rc = acc_sides_source(&s->sides, r, &s->mem, e);
 	else if (rc == 0)
-		count(s, r);
+		rc = count(s, r, e);
 	return rc < 0 || !s->mem.lost ? rc : acc_nomem(e);
 }
 
@@ -295,22 +244,6 @@ suggest(struct list *l, const char *text)
 		push(l, ACC_STR("accdiff --all DEVICE BENCH"));
 }
 
-/* As a shell reads it: in single quotes, which end for each one inside. */
-static struct acc_str
-shell(struct state *s, struct acc_str t)
-{
-	struct acc_buf b = {0};
-	int rc = acc_buf_add(&b, "'", 1);
-	for (uint32_t i = 0; i < t.n && rc == 0; i++)
-		rc = t.p[i] == '\'' ? acc_buf_add(&b, "'\\''", 4) : acc_buf_add(&b, t.p + i, 1);
-	rc = rc == 0 ? acc_buf_add(&b, "'", 1) : rc;
-	struct acc_str out = rc == 0 ? keep(s, (struct acc_str){(const char *)b.p, (uint32_t)b.n})
-				     : (struct acc_str){"", 0};
-	s->mem.lost |= rc != 0;
-	acc_buf_release(&b);
-	return out;
-}
-
 static void
 verdict(const struct state *s, int status, struct brief *b)
 {
@@ -385,25 +318,16 @@ behind(struct acc_str text, const char *head)
 	return (struct acc_str){text.p + n, text.n - n};
 }
 
-/* What a command is given: the checkpoint's file, or the folder. */
-static struct acc_str
-operand(struct state *s, int side, const char *unknown)
-{
-	if (s->of[side] == NULL)
-		return acc_str(unknown);
-	const char *path = s->file[side].n == 0 || s->files[side]
-				   ? s->of[side]
-				   : acc_arena_printf(&s->mem, "%s/%.*s", s->of[side],
-					     ACC_PRS(s->file[side]));
-	return shell(s, acc_str(path == NULL ? s->of[side] : path));
-}
-
 static void
 next(struct state *s, struct brief *b)
 {
 	const struct acc_str what = acc_get_text(&s->first, "", "what");
-	const struct acc_str device = operand(s, 0, "DEVICE"), bench = operand(s, 1, "BENCH");
-	const bool is_call = acc_map_get(&s->ops.by_key, b->name) != NULL;
+	struct acc_str side[2];
+	acc_sides_operands(&s->sides, &s->opt, &s->mem, side);
+	const struct acc_str device = side[0], bench = side[1];
+	const uint64_t *call = acc_map_get(&s->ops.by_key, b->name);
+	/* By itself it can be compared again. */
+	const bool is_call = call != NULL && s->ops.v[*call].error >= 0;
 	if (s->told.n > 0)
 		push(&b->next, behind(s->told, tr(s, "next: ")));
 	int64_t dump;
@@ -416,9 +340,17 @@ next(struct state *s, struct brief *b)
 					  ACC_PRS(device), ACC_PRS(bench)));
 	else if (acc_accuses(what) && is_call) {
 		const char *glob = acc_arena_printf(&s->mem, "%.*s*", ACC_PRS(b->name));
-		struct acc_str op = shell(s, glob == NULL ? b->name : acc_str(glob));
+		/* Each side is read by its own name. */
+		const struct acc_str other = acc_sides_other(&s->sides, b->name);
+		const char *both = other.n == 0 ? glob
+						: acc_arena_printf(&s->mem, "%.*s*,%.*s*",
+							  ACC_PRS(b->name), ACC_PRS(other));
+		const struct acc_str op = acc_shell_word(acc_str(glob == NULL ? "" : glob),
+					     &s->mem),
+				     ops = acc_shell_word(acc_str(both == NULL ? "" : both),
+					     &s->mem);
 		suggest(&b->next, acc_arena_printf(&s->mem, "accdiff --all --op=%.*s %.*s %.*s",
-					  ACC_PRS(op), ACC_PRS(device), ACC_PRS(bench)));
+					  ACC_PRS(ops), ACC_PRS(device), ACC_PRS(bench)));
 		suggest(&b->next, acc_arena_printf(&s->mem,
 					  "accdump-read %.*s | accalign - %.*s | accmetric |"
 					  " accfmt --values=%.*s --root=/",
@@ -570,7 +502,7 @@ release(void *state)
 	struct state *s = state;
 	acc_opcalls_release(&s->ops);
 	acc_rec_release(&s->first);
-	acc_map_release(&s->sources);
+	acc_sides_release(&s->sides);
 	acc_arena_release(&s->mem);
 	free(s);
 }
