@@ -167,3 +167,49 @@ one() { # printf's format
 	done
 	run -0 accfmt fine.acc
 }
+
+@test "a value of another type than its key's: refused by each program that reads records" {
+	cd "$BATS_TEST_TMPDIR"
+	n=0
+	for f in 'a4sure\xa30.5' 'a5a.seq\xa11' 'a6b.step\xa12' 'a7a.shape\xa3[2]' 'a6ab.len\xa14' \
+		'a6a.name\x07' 'aaa.stat.nan\xa13' 'a9a.s.norm2\xa13'; do
+		# The key's length stands in its first digit but for those of ten and more.
+		one "\\x92\\xa4pair\\x82\\xa4name\\xa1x\\x$f" >bad.acc
+		case $f in a9*) run -0 accfmt bad.acc && continue ;; esac
+		for c in accmetric accfirstbad acccheck 'accfold -b bad.acc' acccurve accfmt; do
+			run -2 --separate-stderr timeout 20 bash -c "$c bad.acc >out"
+			[[ $stderr == *"bad.acc: byte 21: a record's '"*"' is of another type than accstream(5) has it" ]] ||
+				{ echo "$c $f: $stderr"; return 1; }
+			n=$((n + 1))
+		done
+	done
+	[ "$n" -eq 42 ]
+}
+
+@test "a stack or source that was lost: refused, whatever the program" {
+	cd "$BATS_TEST_TMPDIR"
+	accdump-read "$DATA/dumps/msprobe_tensor/device" >whole.acc
+	n=0
+	for kind in stack source; do
+		# Without the first record of this kind, and one less at the end.
+		python3 - "$kind" <<-'E'
+			import sys
+			b, kind = open("whole.acc", "rb").read(), sys.argv[1].encode()
+			at = b.index(b"\x92" + bytes([0xa0 + len(kind)]) + kind)
+			next = min(b.index(b"\x92" + bytes([0xa0 + len(k)]) + k, at + 1)
+			           for k in (b"stack", b"source", b"tensor", b"arg") if b"\x92" + bytes([0xa0 + len(k)]) + k in b[at + 1:])
+			end = b.rindex(b"\xa1n") + 2
+			size = {0xcc: 1, 0xcd: 2}.get(b[end], 0)
+			n = (int.from_bytes(b[end + 1:end + 1 + size], "big") if size else b[end]) - 1
+			count = b"\xcd" + n.to_bytes(2, "big")
+			open("lost.acc", "wb").write(b[:at] + b[next:end] + count + b[end + 1 + size:])
+		E
+		for c in accmetric accfirstbad accaudit accfmt accdump-read 'accalign whole.acc'; do
+			run -2 --separate-stderr timeout 20 bash -c "$c lost.acc >out"
+			[[ $stderr == *"a record names the $kind '"*"', of which there is no record before it: were records lost?"* ]] ||
+				{ echo "$c $kind: $stderr"; return 1; }
+			n=$((n + 1))
+		done
+	done
+	[ "$n" -eq 12 ]
+}

@@ -29,6 +29,18 @@ want(struct acc_out *o, struct acc_str id)
 	return id.n == 0 || acc_map_put(&o->wanted, id, 0) != NULL ? 0 : ACC_ENOMEM;
 }
 
+/* What a record names of its side, or of itself. */
+static int
+want_named(struct acc_out *o, const struct acc_rec *r, const char *prefix)
+{
+	const struct acc_val *parts = acc_get(r, prefix, "part.src");
+	int rc = want(o, acc_get_text(r, prefix, "src"));
+	for (uint32_t i = 0; parts != NULL && parts->type == ACC_V_TEXTS && i < parts->n && rc == 0;
+		i++)
+		rc = want(o, parts->texts[i]);
+	return rc == 0 ? want(o, acc_get_text(r, prefix, "stack")) : rc;
+}
+
 /* Which sources and stacks do the bad records name? They stand before them. */
 static int
 open_out(struct acc_case *c, struct acc_err *e)
@@ -45,11 +57,8 @@ open_out(struct acc_case *c, struct acc_err *e)
 		if (c->item[i].mark == 0)
 			continue;
 		rc = acc_case_record(c, &c->item[i], &r, e);
-		for (int p = 0; p < 3 && rc == 0; p++) {
-			rc = want(o, acc_get_text(r, prefix[p], "src"));
-			if (rc == 0)
-				rc = want(o, acc_get_text(r, prefix[p], "stack"));
-		}
+		for (int p = 0; p < 3 && rc == 0; p++)
+			rc = want_named(o, r, prefix[p]);
 	}
 	for (uint32_t i = 0; i < c->nfinding && rc == 0; i++)
 		rc = want(o, acc_str(c->finding[i].stack));

@@ -15,6 +15,7 @@ struct acc_shape {
 	uint32_t n;
 	const struct acc_str *key;
 	const struct acc_shape_key *packed;
+	const uint8_t *holds;   /* of each key, an enum acc_holds */
 	struct acc_shape *next; /* of those with the same number of fields */
 };
 /* A key of up to 31 bytes as MessagePack: its first 8 bytes, as far as there are so many, and its last 8;
@@ -36,7 +37,10 @@ struct acc_shapes {
 	uint32_t n;
 	struct acc_arena mem;
 	struct acc_buf id;
+	const uint8_t *holds; /* of the record that was read last; NULL: its keys are new */
 };
+/* A key without the side that it is of, and which sides these are: bit 0: a, bit 1: b; 0: none. */
+unsigned acc_key_sides(struct acc_str *key);
 /* The first of this kind and number of fields, or NULL. */
 const struct acc_shape *acc_shape_first(const struct acc_shapes *sh, struct acc_str kind,
 	uint32_t n);
@@ -52,6 +56,29 @@ int acc_shape_check(struct acc_shapes *sh, const struct acc_rec *r, struct acc_e
  * many. */
 uint64_t acc_shape_new(struct acc_shapes *sh, const struct acc_rec *r);
 void acc_shapes_release(struct acc_shapes *sh);
+
+/* --- holds.c: what stands under a key, and what records refer to --- */
+enum acc_holds {
+	ACC_HOLDS_ANY,
+	ACC_HOLDS_INT,
+	ACC_HOLDS_NUMBER,
+	ACC_HOLDS_STATISTIC,
+	ACC_HOLDS_TEXT,
+	ACC_HOLDS_INTS,
+	ACC_HOLDS_TEXTS,
+	ACC_HOLDS_STACK, /* from here on, the id of a record that stands before */
+	ACC_HOLDS_SOURCE,
+	ACC_HOLDS_SOURCES
+};
+enum acc_holds acc_key_holds(struct acc_str key);
+/* What has come of a stream. Zero it to start. */
+struct acc_seen {
+	struct acc_ids stacks, sources; /* hashes of their ids */
+};
+/* Is each value of its key's type, and has come what it names? holds: of each key, or NULL. 0 or < 0. */
+int acc_holds_check(struct acc_seen *seen, const struct acc_rec *r, const uint8_t *holds,
+	struct acc_err *e);
+void acc_seen_release(struct acc_seen *seen);
 
 /* acc_decode, with the record's shape; sh may be NULL, of bytes that acc_encode made. If rest is not NULL, not all bytes need be there: if the
  * last field is a blob, the last *rest bytes of this may lie beyond buf. Its length is that of

@@ -390,8 +390,10 @@ walk(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh, size
 		return too_long(&c);
 	if (once && like == NULL && acc_rec_once(r, e) < 0)
 		return e == NULL ? ACC_EFORMAT : e->code;
-	if (sh != NULL)
+	if (sh != NULL) {
 		r->shape = like != NULL ? like->hash : acc_shape_new(sh, r);
+		sh->holds = like != NULL ? like->holds : NULL;
+	}
 	return (int64_t)c.at;
 }
 

@@ -75,22 +75,24 @@ keep(struct acc_shapes *sh, const struct acc_rec *r, uint64_t hash)
 	struct acc_shape_key *packed = acc_alloc(&sh->mem, r->n * sizeof *packed);
 	const size_t lengths = (1 + (size_t)r->n) * sizeof r->kind.n;
 	const char *p = acc_arena_copy(&sh->mem, sh->id.p + lengths, sh->id.n - lengths);
-	if (s == NULL || key == NULL || packed == NULL || p == NULL)
+	uint8_t *holds = acc_alloc(&sh->mem, (size_t)r->n + 1);
+	if (s == NULL || key == NULL || packed == NULL || p == NULL || holds == NULL)
 		return;
-	*s = (struct acc_shape){hash, {p, r->kind.n}, r->n, key, packed, sh->by_n[r->n % 64]};
+	*s = (struct acc_shape){hash, {p, r->kind.n}, r->n, key, packed, holds,
+		sh->by_n[r->n % 64]};
 	p += r->kind.n;
 	for (uint32_t i = 0; i < r->n; i++) {
 		key[i] = (struct acc_str){p, r->f[i].key.n};
 		packed[i] = pack(key[i]);
+		holds[i] = (uint8_t)acc_key_holds(key[i]);
 		p += key[i].n;
 	}
 	sh->by_n[r->n % 64] = s;
 	sh->n++;
 }
 
-/* A key without the side that it is of, and which sides these are: bit 0: a, bit 1: b; 0: none. */
-static unsigned
-sides_of(struct acc_str *key)
+unsigned
+acc_key_sides(struct acc_str *key)
 {
 	const bool shared = acc_is_shared(*key);
 	const bool one = !shared && key->n > 2 && (key->p[0] == 'a' || key->p[0] == 'b') &&
@@ -104,7 +106,7 @@ sides_of(struct acc_str *key)
 static bool
 say_the_same(struct acc_str a, struct acc_str b)
 {
-	const unsigned x = sides_of(&a), y = sides_of(&b);
+	const unsigned x = acc_key_sides(&a), y = acc_key_sides(&b);
 	return (x == y || (x & y) != 0) && acc_key_same(a, b);
 }
 
@@ -119,7 +121,7 @@ acc_rec_once(const struct acc_rec *r, struct acc_err *e)
 	memset(slot, 0, size * sizeof *slot);
 	for (uint32_t i = 0; i < r->n && i < ACC_MAX_FIELDS; i++) {
 		struct acc_str key = r->f[i].key;
-		sides_of(&key);
+		acc_key_sides(&key);
 		uint32_t at = (uint32_t)acc_hash(key.p, key.n) & (size - 1);
 		for (; slot[at] != 0; at = (at + 1) & (size - 1))
 			if (say_the_same(r->f[slot[at] - 1].key, r->f[i].key))
