@@ -483,3 +483,18 @@ rows() { # dump, name of the expectation
 			{ echo "$f"; return 1; }
 	done
 }
+
+@test "mindspore 2.10: a kernel's attributes are dumped behind its tensors; LayerNorm's eps is the last" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xzf "$DATA/ms_layernorm.tar.gz"
+	accdump-read dump | accaudit | accfmt --json | jq -es 'map(select(."audit.ok" != null)) | length == 3 and all(."audit.ok")'
+	# Its axes are not taken for it.
+	python3 - dump/rank_0/Net/0/0/LayerNorm*input.5.* <<-'END'
+		import struct, sys
+		with open(sys.argv[1], "r+b") as f:
+		    f.seek(-4, 2)
+		    f.write(struct.pack("<f", 1e-3))
+	END
+	run -1 bash -c "accdump-read dump | accaudit | accfirstbad | accfmt"
+	[[ $output == *"LayerNorm_LayerNorm-op0: its output as recorded fails recomputation"* ]]
+}

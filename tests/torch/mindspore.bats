@@ -31,6 +31,7 @@ as_numpy() { # part of expected.json, jq's expression of a record's name there
 	accdump-read dump | as_numpy dump '"rank_0/Net/0/\(.step)/\(.file)"'
 	run -0 accdiff dump dump
 	[[ $output == *"(28 identical)"* ]] || { echo "$output"; false; }
+	accdump-read dump | accaudit | accfmt --json | jq -es 'map(select(."audit.ok" != null)) | length >= 16 and all(."audit.ok")'
 }
 
 @test "both kinds of its checkpoints hold each weight, with numpy's extremes and norm" {
