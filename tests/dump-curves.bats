@@ -489,3 +489,19 @@ as_python() { # file, name of what is expected
 	[ "${#lines[@]}" -eq 4 ]
 	[[ $stderr == *"its last record is cut off"* ]]
 }
+
+@test "Loss/train is the loss, Loss/val that of the evaluation: names as people give them to TensorBoard" {
+	cd "$BATS_TEST_TMPDIR"
+	printf 'step,Loss/train,Loss/Valid,train/LR,Accuracy/train\n0,4,5,0.1,0.2\n1,3,4,0.1,0.3\n' >gpu.csv
+	[ "$(accdump-read gpu.csv | accfmt --tsv --no-header -c tag | head -n 4 | tr '\n' ' ')" = "loss eval_loss learning_rate Accuracy/train " ]
+	sed 's/,3,/,3.1,/' gpu.csv >npu.csv
+	run -1 accdiff npu.csv gpu.csv
+	# Of a name of their own, in whatever case: what parts is no rule's but the loss's.
+	printf 'step,Box_Loss,LR/pg0\n0,4,0.1\n1,3,0.1\n' >gpu.csv
+	sed 's/,3,/,3.1,/' gpu.csv >npu.csv
+	run -1 accdiff npu.csv gpu.csv
+	[[ $output == *"Box_Loss parts at step 1"* ]]
+	printf 'step,Box_Loss,LR/pg0\n0,4,0.1\n1,3,0.2\n' >npu.csv
+	run -1 accdiff npu.csv gpu.csv
+	[[ $output == *"learning rate is not the bench's from step 1 on"* ]]
+}

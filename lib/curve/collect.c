@@ -7,6 +7,8 @@
 
 const char *const acc_curve_role[] = {NULL, "loss", "learning_rate", "grad_norm", "local_norm"};
 
+enum { TAG = 512 };
+
 static enum role
 role_of(struct acc_str tag)
 {
@@ -16,25 +18,30 @@ role_of(struct acc_str tag)
 	} roles[] = {
 		{"*local_norm*", ROLE_LOCAL},
 		{"*_vs_samples", ROLE_NONE},
-		{"loss", ROLE_LOSS},
-		{"*_loss", ROLE_LOSS},
-		{"*/loss", ROLE_LOSS},
-		{"*Loss", ROLE_LOSS},      /* CELoss */
+		{"*loss", ROLE_LOSS},      /* CELoss, train/box_loss */
 		{"loss/*", ROLE_LOSS},     /* MindSpore's summaries: loss/auto */
 		{"*loss_step", ROLE_LOSS}, /* Lightning, on_step and on_epoch */
 		{"*loss_epoch", ROLE_LOSS},
 		{"learning_rate*", ROLE_RATE},
 		{"*/learning_rate", ROLE_RATE},
+		{"lr", ROLE_RATE},
 		{"lr_*", ROLE_RATE}, /* lr-AdamW of Lightning's monitor */
+		{"lr/*", ROLE_RATE}, /* lr/pg0 */
 		{"*_lr", ROLE_RATE},
 		{"*/lr", ROLE_RATE},
 		{"grad_norm", ROLE_NORM},
 		{"*/grad_norm", ROLE_NORM},
 		{"*_grad_norm", ROLE_NORM},
+		{"*gradient_norm", ROLE_NORM},
 		{"gnorm", ROLE_NORM},
 	};
+	/* In whatever case: Loss/train, train/LR. */
+	char low[TAG];
+	const uint32_t n = tag.n < TAG ? tag.n : TAG;
+	for (uint32_t i = 0; i < n; i++)
+		low[i] = tag.p[i] >= 'A' && tag.p[i] <= 'Z' ? (char)(tag.p[i] | 0x20) : tag.p[i];
 	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
-		if (acc_glob(roles[i].glob, tag))
+		if (acc_glob(roles[i].glob, (struct acc_str){low, n}))
 			return roles[i].role;
 	return ROLE_NONE;
 }

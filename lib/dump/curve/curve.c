@@ -40,6 +40,9 @@ static const struct {
 	{"val_loss", "eval_loss"},
 	{"eval/loss", "eval_loss"},
 	{"val/loss", "eval_loss"},
+	{"valid_loss", "eval_loss"},
+	{"valid/loss", "eval_loss"},
+	{"validation/loss", "eval_loss"},
 	{"lm_loss_validation", "eval_loss"},
 	{"lm_loss_validation_ppl", "eval_ppl"},
 	{"validation_lm_loss", "eval_loss"},
@@ -177,6 +180,34 @@ guess(struct acc_str s)
 	return cls;
 }
 
+static const char *
+common_name(const char *name, uint32_t n)
+{
+	for (size_t i = 0; i < sizeof alias / sizeof *alias; i++)
+		if (is_alias(name, n, alias[i].from))
+			return alias[i].to;
+	return NULL;
+}
+
+/* Loss/train, as people call them who write to TensorBoard themselves, is train/loss. */
+static const char *
+common_of_split(const char *name, uint32_t n)
+{
+	static const char *const splits[][2] = {{"train", "train"}, {"training", "train"},
+		{"val", "val"}, {"valid", "val"}, {"validation", "val"}, {"eval", "val"}};
+	const struct acc_str last = leaf(name, n);
+	char turned[64];
+	if (last.n == n || n + 8 > sizeof turned)
+		return NULL;
+	for (size_t i = 0; i < sizeof splits / sizeof *splits; i++)
+		if (is_alias(last.p, last.n, splits[i][0])) {
+			const int k = snprintf(turned, sizeof turned, "%s/%.*s", splits[i][1],
+				(int)(n - last.n - 1), name);
+			return common_name(turned, (uint32_t)k);
+		}
+	return NULL;
+}
+
 struct acc_str
 acc_curve_name(struct acc_str tag, char *buf, enum curve_class *cls)
 {
@@ -186,12 +217,13 @@ acc_curve_name(struct acc_str tag, char *buf, enum curve_class *cls)
 		*cls = guess(leaf(buf, n));
 	if (acc_str_ends((struct acc_str){buf, n}, samples))
 		tail = sizeof samples - 1;
-	for (size_t i = 0; i < sizeof alias / sizeof *alias; i++)
-		if (is_alias(buf, n - tail, alias[i].from)) {
-			n = (uint32_t)snprintf(buf, CURVE_TAG, "%s%s", alias[i].to,
-				tail > 0 ? samples : "");
-			return (struct acc_str){buf, n};
-		}
+	const char *common = common_name(buf, n - tail);
+	if (common == NULL)
+		common = common_of_split(buf, n - tail);
+	if (common != NULL) {
+		n = (uint32_t)snprintf(buf, CURVE_TAG, "%s%s", common, tail > 0 ? samples : "");
+		return (struct acc_str){buf, n};
+	}
 	/* Hugging Face's callback for TensorBoard writes eval/x for eval_x. */
 	if (n > sizeof eval && memcmp(buf, eval, sizeof eval - 1) == 0)
 		buf[sizeof eval - 2] = '_';
