@@ -18,6 +18,8 @@ enum { COPIES = 512, COPY = 1 << 22 };
 
 /* What several files make up, and where others may lie beside. What a recorder wrote is one. */
 static const char weights[] = "npy npz pt hand safetensors dcp megatron universal msckpt";
+/* Of these a folder is read with the folders in it. */
+static const char deep[] = "hand safetensors dcp megatron universal msckpt";
 static const char configurations[] =
 	"yaml json training_args shell env pip python mlflow-params wandb-config";
 static const char logs[] = "log trainer_state golden tfevents csv mlflow-metrics wandb swanlab";
@@ -28,6 +30,7 @@ struct entry {
 		*whole; /* the format of the folder that it lies in, where that reads it; or NULL */
 	const char *name; /* beneath the top */
 	bool inside;      /* a folder that is looked into */
+	bool covered;     /* what a folder above is read as a whole reads the weights here, too */
 	bool events;      /* the folder of an event file */
 };
 
@@ -96,6 +99,21 @@ of_whole_named(const char *whole, const char *name)
 	return false;
 }
 
+static const char *
+base_of(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+	return slash == NULL ? name : slash + 1;
+}
+
+/* The checkpoints of a run are compared one by one. */
+static bool
+is_checkpoint(const struct entry *x)
+{
+	return x->inside && is_in("safetensors pt", x->form) &&
+	       acc_str_starts(acc_str(base_of(x->name)), "checkpoint-");
+}
+
 /* --- what is recognised --- */
 
 /* The format of a file or folder, or NULL; < 0 where memory ran out. A folder's event files hide
@@ -159,6 +177,7 @@ take_folder(struct walk *w, const char *path, struct entry *x, struct acc_err *e
 	size_t nhead;
 	int rc = form_of(w->j, path, true, &x->form, head, &nhead, e);
 	x->inside = x->form == NULL || is_in(weights, x->form);
+	x->covered |= is_in(deep, x->whole) && is_in(weights, x->form) && !is_checkpoint(x);
 	if (rc == 0 && acc_buf_add(&w->found, x, sizeof *x) < 0)
 		rc = acc_nomem(e);
 	return rc;
@@ -171,7 +190,9 @@ take(struct walk *w, int dirfd, const struct entry *in, const char *name, struct
 	struct acc_holding *j = w->j;
 	struct stat st;
 	struct acc_err why = {0};
-	struct entry x = {.name = joined(&j->mem, in->name, name), .whole = in->form};
+	struct entry x = {.name = joined(&j->mem, in->name, name),
+		.whole = in->form,
+		.covered = in->covered && !is_checkpoint(in)};
 	const char *path = x.name == NULL ? NULL : joined(&j->mem, w->top, x.name);
 	if (path == NULL)
 		return acc_nomem(e);
@@ -265,26 +286,12 @@ add(struct walk *w, const char *name, const char *form, bool named, struct acc_e
 	return kind_of(path, form, &part[j->n++].holds, e);
 }
 
-static const char *
-base_of(const char *name)
-{
-	const char *slash = strrchr(name, '/');
-	return slash == NULL ? name : slash + 1;
-}
-
-/* The checkpoints of a run are compared one by one. */
-static bool
-is_checkpoint(const struct entry *x)
-{
-	return x->inside && is_in("safetensors pt", x->form) &&
-	       acc_str_starts(acc_str(base_of(x->name)), "checkpoint-");
-}
-
 static int
 add_entry(struct walk *w, const struct entry *x, struct acc_err *e)
 {
 	const bool part = x->form != NULL &&
-			  (is_checkpoint(x) || !of_whole(x->whole, x->form, x->name));
+			  (is_checkpoint(x) || !(of_whole(x->whole, x->form, x->name) ||
+						       (x->covered && is_in(weights, x->form))));
 	if (x->events)
 		return add(w, x->name, "tfevents", x->form != NULL, e);
 	if (!part)
@@ -404,18 +411,21 @@ in_checkpoints(const struct walk *w, const char *form)
 	return found;
 }
 
-/* Is all that was found the folder itself, of one format? Weights of whatever format in a folder of weights, as those of
- * ranks, are its own, but a run's checkpoints. */
+/* Is all that was found the folder itself, which is read as one? Weights of whatever format in a folder of weights,
+ * as those of ranks, are its own, but a run's checkpoints. */
 static bool
-is_one(const struct acc_holding *j)
+is_one(const struct acc_holding *j, const char *whole)
 {
-	bool own = j->n == 0 || strcmp(j->part[0].name, ".") == 0;
-	for (size_t i = 1; i < j->n; i++)
-		own = own && j->part[i].holds >= ACC_HOLDS_WEIGHTS &&
-		      strstr(j->part[i].name, "checkpoint-") == NULL;
-	return own;
+	bool own = true, self = j->n == 0;
+	for (size_t i = 0; i < j->n; i++) {
+		const struct acc_held_part *p = &j->part[i];
+		const bool top = strcmp(p->name, ".") == 0;
+		own &= top || (whole != NULL && p->holds >= ACC_HOLDS_WEIGHTS &&
+				      strstr(p->name, "checkpoint-") == NULL);
+		self |= top;
+	}
+	return self && (j->n <= 1 || own);
 }
-
 int
 acc_held_look(struct acc_holding *j, const char *path, struct acc_err *e)
 {
@@ -444,7 +454,7 @@ acc_held_look(struct acc_holding *j, const char *path, struct acc_err *e)
 	if (rc == 0)
 		drop_repeated(&w);
 	acc_buf_release(&w.found);
-	return rc < 0 ? rc : !is_one(j);
+	return rc < 0 ? rc : !is_one(j, top.form);
 }
 
 void
