@@ -415,6 +415,54 @@ is_rewritten(const struct acc_case *c)
 	return false;
 }
 
+/* How much noise is usual, and then which suspect is named: see decide. */
+static int
+learn_and_decide(struct scan *s, uint32_t *chosen, uint32_t *out, struct acc_err *e)
+{
+	int rc = acc_part_clear(s, e);
+	acc_map_release(&s->floor);
+	s->nexcess = 0;
+	s->finest = INFINITY;
+	if (rc == 0)
+		rc = walk(s, true, e);
+	if (rc == 0)
+		rc = acc_learn(s, e);
+	return rc == 0 ? decide(s, chosen, out, e) : rc;
+}
+
+/* Has recomputation nothing against it, and is what stands out among the tensors that are marked as healed? */
+static bool
+is_healed(const struct scan *s, const struct suspect *x)
+{
+	const struct acc_item *it = &s->c->item[x->item];
+	const struct acc_call *k = &s->c->call[x->call];
+	if (x->role == ROLE_OUT)
+		return it->apart && acc_acquitted(it);
+	if (x->role == ROLE_IN)
+		return it->apart && it->a_known;
+	bool all = true;
+	for (uint32_t i = k->first; i <= k->last; i++)
+		if (s->c->item[i].call == x->call && s->c->item[i].kind == ACC_ITEM_TENSOR &&
+			acc_is_output(&s->c->item[i]) && s->c->item[i].rms > 0)
+			all &= s->c->item[i].apart && acc_acquitted(&s->c->item[i]);
+	return all;
+}
+
+/* All op calls may be pairs, and yet one formula be another, as that of summands in another order. Where what is
+ * named can be recomputed, is right, and what follows agrees again, that tells. 0 or < 0. */
+static int
+look_again(struct scan *s, uint32_t *chosen, uint32_t *out, struct acc_err *e)
+{
+	const struct suspect *x = *chosen == ACC_NOCALL ? NULL : &s->suspect[*chosen];
+	if (x == NULL || s->two || s->wholes || x->audit || s->c->opt.roots == NULL ||
+		s->c->item[x->item].measure == ACC_BY_STAT)
+		return 0;
+	int rc = acc_heal(s->c, false, e);
+	s->two = rc == 0 && is_healed(s, x);
+	acc_heal_settle(s->c, s->two);
+	return rc == 0 && s->two ? learn_and_decide(s, chosen, out, e) : rc;
+}
+
 static int
 judge(struct acc_case *c, struct acc_err *e)
 {
@@ -439,15 +487,13 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0 && s.two)
 		rc = acc_heal(c, s.other, e);
 	if (rc == 0)
-		rc = acc_part_clear(&s, e);
-	if (rc == 0)
-		rc = walk(&s, true, e);
-	if (rc == 0)
-		rc = acc_learn(&s, e);
+		acc_heal_settle(c, true);
 	if (rc == 0 && (s.ranks = acc_ranks_open(c, e)) == NULL)
 		rc = ACC_ENOMEM;
 	if (rc == 0)
-		rc = decide(&s, &i, &out, e);
+		rc = learn_and_decide(&s, &i, &out, e);
+	if (rc == 0)
+		rc = look_again(&s, &i, &out, e);
 	if (rc == 0)
 		rc = part(&s, i, &stretch.call, e);
 	if (rc > 0) {

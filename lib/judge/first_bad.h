@@ -268,9 +268,11 @@ int acc_judge_alone(struct scan *s, uint32_t call, uint32_t i, const struct give
 uint32_t acc_choose(struct scan *s, bool name);
 
 /* --- healed.c --- */
-/* Tensors that differ where what follows agrees again are computed otherwise; known by statistics alone, only of
- * what is plainly two programs (other). 0 or < 0. */
+/* Mark tensors that differ where what follows agrees again, as computed otherwise (apart); known by statistics
+ * alone, only of what is plainly two programs (other). 0 or < 0. */
 int acc_heal(struct acc_case *c, bool other, struct acc_err *e);
+/* Then: what is marked is no pair any more, or none is. */
+void acc_heal_settle(struct acc_case *c, bool apart);
 /* Was a call given the same tensors on both sides, one at least? */
 bool acc_given_alike(const struct acc_case *c, uint32_t call);
 

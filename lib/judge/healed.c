@@ -217,12 +217,13 @@ acc_given_alike(const struct acc_case *c, uint32_t call)
 	return any;
 }
 
-/* Constants and weights are what a program starts from, and nothing behind them makes them others. */
+/* Weights are what a program starts from, and nothing behind them makes them others; nor constants of which no
+ * more is known than how far they are off. */
 static bool
 is_start(const struct healing *h, uint32_t call, const struct acc_item *it)
 {
 	return acc_is_input(it) && h->phase[call] == FORWARD && !h->other &&
-	       (it->weight || (!it->exact && it->id[ACC_A] != 0 && !it->ordered &&
+	       (it->weight || (!it->a_known && !it->exact && it->id[ACC_A] != 0 && !it->ordered &&
 				      acc_ids_get(&h->made, it->id[ACC_A]) == ACC_NOID));
 }
 
@@ -342,7 +343,9 @@ add_output(const struct healing *h, uint32_t call, const struct acc_item *it, st
 	const bool end = !goes && acc_is_measured(it) && ends(h, call);
 	if (!goes && !end)
 		w.open = 1;
-	if (acc_is_measured(it) && !(goes && is_view(h->c, call, it))) {
+	/* Of integers that differ, what they choose may be the same. */
+	const bool choice = goes && it->exact && it->rms > 0;
+	if (acc_is_measured(it) && !choice && !(goes && is_view(h->c, call, it))) {
 		const float e = (float)error_of(it);
 		if (end || w.error >= 0 || w.number >= 0)
 			least(it->count == 1 ? &w.number : &w.error, e);
@@ -433,9 +436,6 @@ acc_heal(struct acc_case *c, bool other, struct acc_err *e)
 		for (uint32_t i = 0; i < c->ncall && rc == 0; i = acc_step(c, i))
 			if (is_op(&c->call[i]))
 				rc = heal_call(&h, i, e);
-		for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i))
-			if (c->item[i].apart)
-				c->item[i].measure = ACC_UNMEASURED;
 	}
 	acc_ids_release(&h.taker);
 	acc_ids_release(&h.made);
@@ -445,4 +445,14 @@ acc_heal(struct acc_case *c, bool other, struct acc_err *e)
 	free(h.phase);
 	free(h.noise);
 	return rc;
+}
+
+void
+acc_heal_settle(struct acc_case *c, bool apart)
+{
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
+		c->item[i].apart &= apart;
+		if (c->item[i].apart)
+			c->item[i].measure = ACC_UNMEASURED;
+	}
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records pairs of small programs that are equal up to rewriting, and pairs that are not.
 
-Usage: make.py FOLDER [--half teach|held] [--seed N] [--groups G,...] [--only NAME] [--msprobe N] [--sixteen N] [--jobs N]
+Usage: make.py FOLDER [--half teach|held] [--seed N] [--groups G,...] [--only NAME,...] [--msprobe N] [--sixteen N] [--jobs N]
 
 Groups: exchange (an operator or a loss in another's place) and rewriting (a formula of the same value), see ops.py;
 clean and fault (networks as two frameworks' users write them, right, and with one statement of the port wrong), see
@@ -282,7 +282,7 @@ def main():
         dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[kind]
         for case in cases(groups, dtype, a.seed):
             group, name = case[:2]
-            if (a.half and half_of(name) != a.half) or (a.only and a.only != name):
+            if (a.half and half_of(name) != a.half) or (a.only and name not in a.only.split(",")):
                 continue
             draw = random.Random(f"{a.seed} {name}")
             sixteen, probe, which = draw.randrange(max(1, a.sixteen)), draw.randrange(max(1, a.msprobe)), draw.choice(["bf16", "f16"])

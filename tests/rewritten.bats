@@ -1,0 +1,25 @@
+# Programs that are equal, written otherwise, whose op calls all are pairs; and one that is not equal. The pairs are
+# made by tests/programs/fixture.
+load helper
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	tar -xzf "$DATA/rewritten.tar.gz"
+}
+
+@test "summands and factors in another order, a root for its reciprocal, another number for ignored labels: no fault" {
+	for c in rewriting/*; do
+		run -0 accdiff "$c/device" "$c/bench"
+		[[ $output == *"none adds more error"* ]] || { echo "$c: $output"; return 1; }
+		run -0 accdiff "$c/bench" "$c/device"
+	done
+}
+
+@test "a tensor transposed that is square: the products that take it are named, both ways" {
+	cd exchange/bmm-transposed || return
+	for side in device bench; do
+		[ "$side" = device ] && other=bench || other=device
+		run -1 accdiff -f json "$side" "$other"
+		jq -es '[.[] | select(.kind == "finding" and .what == "culprit")][0].name | test("^(Tensor.transpose.0|Torch.bmm)")' <<<"$output"
+	done
+}
