@@ -304,6 +304,9 @@
 		"healed", \
 		"by convention: of tests/unlike/make.py, seed 43, clean pairs are 3e-8 apart at most in f32, and " \
 		"0.0016 in 16 bits") \
+	X(PROGRAM_HEAD, 4.0e-4, \
+		"the same of what the last weight gives, by elements, in f32 where products show no TF32", \
+		"as tf32: what one product in it would leave") \
 	X(PART_U, 256, "u: statistics of two programs that are no further apart agree, in f32", \
 		"of tests/unlike/make.py, seeds 41 and 42, clean pairs: of 1,260 outputs of the bench the nearest of " \
 		"the device is within 256 u for 763, and within 65,536 u for no more") \

@@ -11,16 +11,34 @@ struct extent {
 	uint32_t calls, compared; /* op calls of the device */
 	uint32_t apart;           /* tensors */
 	uint32_t last;            /* the last forward call that was compared, or ACC_NOCALL */
-	uint32_t behind; /* forward calls of the device after it, before anything is backward */
-	double error;    /* of what that one gives */
+	uint32_t behind;   /* forward calls of the device after it, before anything is backward */
+	double error;      /* of what that one gives */
+	uint32_t forward;  /* forward calls of the device */
+	uint32_t head;     /* the last that takes a weight which both sides have, or ACC_NOCALL */
+	double head_error; /* of what that one gives, where it was compared by elements; or -1 */
 };
+
+/* Does a call take a weight that is the same on both sides? Then it is its partner, whatever else it takes. */
+static bool
+has_weight(const struct acc_case *c, uint32_t call)
+{
+	const struct acc_call *k = &c->call[call];
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call == call && it->weight && it->count > 1 &&
+			it->measure == ACC_BY_TENSOR &&
+			it->rms <= LIMIT_SAME_INPUT * acc_item_unit(it))
+			return true;
+	}
+	return false;
+}
 
 static void
 look(const struct acc_case *c, uint32_t call, bool back, struct extent *x)
 {
 	const struct acc_call *k = &c->call[call];
 	bool compared = false;
-	double error = -1;
+	double error = -1, by_elements = -1;
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR)
@@ -29,12 +47,20 @@ look(const struct acc_case *c, uint32_t call, bool back, struct extent *x)
 		compared |= acc_is_measured(it);
 		if (acc_is_output(it) && acc_is_measured(it) && !it->exact)
 			error = fmax(error, it->rms);
+		if (acc_is_output(it) && it->measure == ACC_BY_TENSOR && !it->exact &&
+			it->count > 1)
+			by_elements = fmax(by_elements, it->rms);
 	}
 	x->calls++;
 	x->compared += compared;
 	if (k->backward || back)
 		return;
 	x->behind++;
+	x->forward++;
+	if (k->key[ACC_B] != NULL && has_weight(c, call)) {
+		x->head = call;
+		x->head_error = by_elements;
+	}
 	if (error < 0)
 		return;
 	x->last = call;
@@ -57,15 +83,33 @@ end_text(const struct acc_case *c, struct acc_arena *m, const struct extent *x)
 		name, x->error, x->behind, x->behind == 1 ? "" : "s");
 }
 
-/* What agrees where it was compared, but ends elsewhere, is not the same network. */
-static int
-say_end(struct scan *s, const struct extent *x, struct acc_err *e)
+/* How far what the last weight gives may be off: in 16 bits each call before may round, by either sign. */
+static double
+may_end(const struct scan *s, const struct extent *x)
 {
-	const double limit = acc_unit_low(s->unit) ? LIMIT_HEALED : LIMIT_PROGRAM_END;
-	const struct acc_call *k = x->last == ACC_NOCALL ? NULL : &s->c->call[x->last];
-	/* A sum that is divided behind it ends alike. */
-	if (k == NULL || !(x->error > limit) || (s->cleared != NULL && s->cleared[x->last]))
-		return 0;
+	if (!acc_unit_low(s->unit))
+		return s->coarse ? LIMIT_PROGRAM_END : LIMIT_PROGRAM_HEAD;
+	const double may = LIMIT_MARGIN * LIMIT_STEP_U * s->unit * sqrt((double)x->forward);
+	return fmin(LIMIT_HEALED, may);
+}
+
+/* What agrees where it was compared, but ends elsewhere, is not the same network. A loss tells little: of weights
+ * that nobody trained all have nearly the same one. What the last weight gives tells, by elements. */
+static int
+say_end(struct scan *s, struct extent *x, struct acc_err *e)
+{
+	double limit = may_end(s, x);
+	if (x->head != ACC_NOCALL && x->head_error > limit) {
+		x->last = x->head;
+		x->error = x->head_error;
+	} else {
+		limit = acc_unit_low(s->unit) ? LIMIT_HEALED : LIMIT_PROGRAM_END;
+		/* A sum that is divided behind it ends alike. */
+		if (x->last == ACC_NOCALL || !(x->error > limit) ||
+			(s->cleared != NULL && s->cleared[x->last]))
+			return 0;
+	}
+	const struct acc_call *k = &s->c->call[x->last];
 	struct acc_finding *f = acc_case_find(s->c, "difference", e);
 	if (f == NULL)
 		return ACC_ENOMEM;
@@ -113,7 +157,7 @@ int
 acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 {
 	struct acc_case *c = s->c;
-	struct extent x = {.last = ACC_NOCALL};
+	struct extent x = {.last = ACC_NOCALL, .head = ACC_NOCALL, .head_error = -1};
 	bool back = false;
 	if (!s->two)
 		return 0;
@@ -132,5 +176,5 @@ acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *
 	if (acc_two_programs(c) && x.compared * LIMIT_PROGRAM_LEAST < x.calls &&
 		(x.last == ACC_NOCALL || x.behind > 0))
 		c->nothing = "too few op calls were compared to call the rest clean";
-	return s->other || x.apart > 0 ? say_end(s, &x, e) : 0;
+	return say_end(s, &x, e);
 }
