@@ -43,6 +43,22 @@ acc_say_ties(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
+/* Is a product of equal inputs off by that much? Else what all products show came in with these. */
+static bool
+is_witnessed(const struct acc_case *c, double off)
+{
+	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
+		const struct acc_call *k = &c->call[i];
+		if (!acc_multiplies(k) || !acc_given_alike(c, i))
+			continue;
+		for (uint32_t j = k->first; j <= k->last; j++)
+			if (c->item[j].call == i && acc_is_output(&c->item[j]) &&
+				acc_is_measured(&c->item[j]) && c->item[j].rms >= off)
+				return true;
+	}
+	return false;
+}
+
 /* Does the device multiply f32 numbers in fewer bits? accaudit tells by the form of the errors; else
  * all products that show it do. Nothing is wrong, but it explains what differs. */
 static int
@@ -62,7 +78,8 @@ say_products(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 		n += c->item[i].form != ACC_NOFORM;
 		form = c->item[i].form != ACC_NOFORM ? c->item[i].form : form;
 	}
-	if (n == 0 && (culprit != NULL || !(factor > LIMIT_LEARN_SAID)))
+	const double off = LIMIT_LEARN_SAID * LIMIT_OTHER_FLOOR * acc_unit(ACC_F32);
+	if (n == 0 && (culprit != NULL || !(factor > LIMIT_LEARN_SAID) || !is_witnessed(c, off)))
 		return 0;
 	struct acc_finding *f = acc_case_find(c, "clean", e);
 	if (f == NULL)

@@ -306,9 +306,7 @@ reason(const struct acc_case *c, const struct unmatched *l, bool calls,
 	if (2 * l->beside > l->calls)
 		return "; where the other side has other calls: it computes the same differently"
 		       " (fused, or split)";
-	if (!how->format)
-		return "; the other side's recorder may not record these operators";
-	return "; inside a compiled function (torch.jit.script, graph mode) nothing is recorded";
+	return how->format ? "" : "; the other side's recorder may not record these operators";
 }
 
 static int
