@@ -385,6 +385,8 @@ part(struct scan *s, uint32_t chosen, uint32_t *first, struct acc_err *e)
 {
 	const struct suspect *x = chosen == ACC_NOCALL ? NULL : &s->suspect[chosen];
 	struct parting p;
+	if (x == NULL && !s->parted)
+		return 0;
 	int rc = acc_part_find(s, x == NULL ? ACC_NOCALL : x->call, &p, e);
 	p.found = p.found && (s->other || !is_by_statistics(s->c));
 	if (rc == 0 && s->other && x != NULL && !p.found && is_unknown(x)) {

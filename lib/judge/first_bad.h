@@ -155,6 +155,7 @@ struct scan {
 	float *near;
 	/* Of two programs, forward calls behind which values agree again, whatever pairing says of them; or NULL. */
 	bool *cleared;
+	bool parted; /* there is a forward call of the device behind which none do, up to the end */
 	uint32_t unread; /* calls that differ, and were not recomputed for the time that it takes */
 	uint32_t tie, ties; /* places of near-equal values: the first such item, and how many */
 	double tie_given;   /* the error of what that one's call was given */

@@ -271,13 +271,41 @@ mode_of(const struct healing *h)
 	return n >= LIMIT_LEARN_CALLS && least <= LIMIT_TF32 ? least : 0;
 }
 
+/* The last errors, in turn and by size. */
+struct recent {
+	float e[LIMIT_RECENT], sorted[LIMIT_RECENT];
+	unsigned n;
+};
+
+static void
+add_recent(struct recent *r, float e)
+{
+	unsigned have = r->n < LIMIT_RECENT ? r->n : LIMIT_RECENT, at = have;
+	if (have == LIMIT_RECENT) { /* in the place of the oldest */
+		const float old = r->e[r->n % LIMIT_RECENT];
+		for (at = 0; r->sorted[at] != old; at++)
+			;
+		have--;
+		memmove(&r->sorted[at], &r->sorted[at + 1], (have - at) * sizeof *r->sorted);
+	}
+	for (at = have; at > 0 && r->sorted[at - 1] > e; at--)
+		r->sorted[at] = r->sorted[at - 1];
+	r->sorted[at] = e;
+	r->e[r->n++ % LIMIT_RECENT] = e;
+}
+
+static float
+median(const struct recent *r)
+{
+	return r->sorted[((r->n < LIMIT_RECENT ? r->n : LIMIT_RECENT) - 1) / 2];
+}
+
 /* What agrees differs by noise: of what came before in its pass, the median, where no jump is counted. */
 static void
 find_noise(struct healing *h)
 {
 	const struct acc_case *c = h->c;
-	float e[LIMIT_RECENT], sorted[LIMIT_RECENT];
-	unsigned n = 0;
+	struct recent r = {.n = 0};
 	double m = 0;
 	const double mode = mode_of(h);
 	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
@@ -285,9 +313,11 @@ find_noise(struct healing *h)
 		if (i == 0 || k->segment != c->call[i - 1].segment ||
 			h->phase[i] != h->phase[i - 1]) {
 			/* The backward pass begins with the errors that the forward one ends with. */
-			n = i > 0 && k->segment == c->call[i - 1].segment && n > 0 ? 1 : 0;
-			e[0] = (float)m;
-			m = n > 0 ? m : 0;
+			const bool on = i > 0 && k->segment == c->call[i - 1].segment && r.n > 0;
+			r.n = 0;
+			m = on ? m : 0;
+			if (on)
+				add_recent(&r, (float)m);
 		}
 		h->noise[i] = (float)m;
 		for (uint32_t j = k->first; j <= k->last && is_op(k); j++) {
@@ -295,14 +325,11 @@ find_noise(struct healing *h)
 			const double unit = fmax(h->unit, acc_item_unit(it));
 			if (it->call != i || it->kind != ACC_ITEM_TENSOR || !acc_is_output(it) ||
 				!acc_is_measured(it) || it->exact ||
-				it->rms >
-					LIMIT_JUMP * fmax(fmax(m, mode), LIMIT_OTHER_FLOOR * unit))
+				!(it->rms <=
+					LIMIT_JUMP * fmax(fmax(m, mode), LIMIT_OTHER_FLOOR * unit)))
 				continue;
-			e[n++ % LIMIT_RECENT] = it->rms;
-			const unsigned have = n < LIMIT_RECENT ? n : LIMIT_RECENT;
-			memcpy(sorted, e, have * sizeof *sorted);
-			qsort(sorted, have, sizeof *sorted, by_size);
-			m = sorted[(have - 1) / 2];
+			add_recent(&r, it->rms);
+			m = median(&r);
 		}
 	}
 }

@@ -395,6 +395,8 @@ acc_part_clear(struct scan *s, struct acc_err *e)
 		for (uint32_t j = 0; j < p.side[ACC_A].nstep && rc == 0; j++)
 			if (p.side[ACC_A].step[j].back)
 				s->cleared[p.side[ACC_A].step[j].call] = true;
+		for (uint32_t j = 0; j < p.side[ACC_A].nstep && rc == 0; j++)
+			s->parted |= p.side[ACC_A].step[j].lost;
 		for (uint32_t j = 0; j < p.side[ACC_A].nvalue && rc == 0; j++) {
 			const struct part_value *v = &p.side[ACC_A].value[j];
 			c->item[v->item].ordered = is_weight(&p, v) && v->off <= LIMIT_STAT_F32;

@@ -105,7 +105,7 @@ say_end(struct scan *s, struct extent *x, struct acc_err *e)
 	} else {
 		limit = acc_unit_low(s->unit) ? LIMIT_HEALED : LIMIT_PROGRAM_END;
 		/* A sum that is divided behind it ends alike. */
-		if (x->last == ACC_NOCALL || !(x->error > limit) ||
+		if (x->last == ACC_NOCALL || !(x->error > limit) || !(s->other || x->apart > 0) ||
 			(s->cleared != NULL && s->cleared[x->last]))
 			return 0;
 	}
