@@ -264,3 +264,45 @@ list() { # keys, files and options...
 	run -0 bash -c "accdump-read '$D/npu.yaml' '$D/npu.env' '$D/npu.pip' | accfmt --json | jq -r 'select(.format).format'"
 	[ "$output" = $'yaml\nenv\npip' ]
 }
+
+@test "what Hydra changes: key=value, +key, ~key behind a program; the programs of trainers" {
+	cd "$BATS_TEST_TMPDIR"
+	printf '%s\n' '#!/bin/bash' 'export HCCL_DETERMINISTIC=true' 'LR=3e-4' \
+		'python3 -m verl.trainer.main_ppo --config-path /cfg --config-name=ppo \' \
+		'    actor.optim.lr=$LR data.files="[a, b]" seed=7 +rollout.top_k=-1 ++x@y/z=1 ~trainer.logger $@' >gpu.sh
+	run -0 list key,value,dialect gpu.sh
+	[ "$output" = $'HCCL_DETERMINISTIC\ttrue\texport\nconfig_path\t/cfg\t\nconfig_name\tppo\t
+actor.optim.lr\t3e-4\t\ndata.files\t[a, b]\t\nseed\t7\t\nrollout.top_k\t-1\t\nx@y/z\t1\t\n~trainer.logger\t\t' ]
+	sed 's/LR=3e-4/LR=3e-5/' gpu.sh >npu.sh
+	run -1 accdiff npu.sh gpu.sh
+	[[ $output == *"actor.optim.lr"*"3e-5"*"3e-4"* ]]
+	printf '%s\n' '#!/bin/bash' 'NPROC_PER_NODE=8 swift sft --learning_rate 1e-4 --seed 42' >x.sh
+	[ "$(list key,value x.sh | tail -n 2)" = $'learning_rate\t1e-4\nseed\t42' ]
+	# What only shows is none, and a value with a sign of equality is one.
+	printf '%s\n' '#!/bin/bash' 'echo python x.py a.b=1' 'python x.py --set a=1 --lr 2' >x.sh
+	[ "$(list key,value x.sh)" = $'set\ta=1\nlr\t2' ]
+}
+
+@test "environments: conda's, collect_env, nvidia-smi; a shifted line shifts no package" {
+	cd "$BATS_TEST_TMPDIR"
+	printf '%s\n' 'name: run' 'channels: [conda-forge]' 'dependencies:' '  - libfoo=1' '  - numpy=1.24.4=py310_0' \
+		'  - pip:' '    - torch==2.3.1' '    - torch-npu' >gpu.yml
+	run -0 list key,value,dialect gpu.yml
+	[ "$output" = $'libfoo\t1\tpip\nnumpy\t1.24.4\tpip\ntorch\t2.3.1\tpip' ]
+	printf '%s\n' '# packages in environment at /opt/conda:' '#' '# Name  Version  Build  Channel' \
+		'numpy   1.25.3   py310_0' 'torch-npu  2.1.2  pypi_0  pypi' >list.txt
+	[ "$(list key,value list.txt)" = $'numpy\t1.25.3\ntorch_npu\t2.1.2' ]
+	printf '%s\n' 'Collecting environment information...' 'PyTorch version: 2.5.1' 'CUDA used to build PyTorch: None' \
+		'Python version: 3.10.14 (main) [GCC 11.2.0]' '[pip3] torch-npu==2.5.1' '[conda] numpy  1.26.4  pypi_0' >env.txt
+	[ "$(list key,value env.txt)" = $'torch\t2.5.1\npython\t3.10.14\ntorch_npu\t2.5.1\nnumpy\t1.26.4' ]
+	printf '%s\n' '+-----+' '| NVIDIA-SMI 550.54.15    Driver Version: 550.54.15    CUDA Version: 12.4 |' >smi.txt
+	[ "$(list key,value smi.txt)" = $'nvidia_driver\t550.54.15' ]
+}
+
+@test "one name that others have, too, makes no framework" {
+	cd "$BATS_TEST_TMPDIR"
+	printf '%s\n' 'model: acme' 'train_dataset: data.yaml' 'learning_rate: 1.0e-4' >own.yaml
+	[ "$(list dialect own.yaml | sort -u)" = "" ]
+	printf '%s\n' 'train_dataset:' '  batch_size: 6' '  seed: 1' >mf.yaml
+	[ "$(list dialect mf.yaml | sort -u)" = mindformers ]
+}

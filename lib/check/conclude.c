@@ -180,7 +180,10 @@ say_by_name(struct acc_check *ck, struct acc_err *e)
 {
 	if (ck->by_name == 0)
 		return 0;
-	bool alone = ck->judged == 0 && ck->by_name_differ > 0;
+	/* Variables and versions that are known beside them do not speak for them. */
+	bool alone = ck->by_name_differ > 0;
+	for (int d = DIALECT_OTHER + 1; d <= DIALECT_HF; d++)
+		alone = alone && !ck->side[0].has[d] && !ck->side[1].has[d];
 	struct remark *m = acc_check_say(ck, alone ? "difference" : "other", e);
 	if (m == NULL)
 		return ACC_ENOMEM;

@@ -1,4 +1,5 @@
-/* The environment of a run, as env(1) prints it; the packages, as pip list or pip freeze does.
+/* The environment of a run, as env(1) prints it; the packages, as pip list, pip freeze or conda list do, or torch's
+ * collect_env beside much else; versions of the driver, as nvidia-smi and npu-smi show them.
  *
  *	HCCL_DETERMINISTIC=true          Package    Version       torch==2.1.0
  *	ASCEND_LAUNCH_BLOCKING=1         ---------- -------       torch-npu @ file:///...
@@ -49,6 +50,70 @@ variable(struct acc_str line, struct param *p)
 	return true;
 }
 
+/* Text between a word and the next blank or bar. */
+static bool
+behind(struct acc_str line, const char *word, struct acc_str *v)
+{
+	const char *at = line.n == 0 ? NULL : memmem(line.p, line.n, word, strlen(word));
+	uint32_t n = 0;
+	if (at == NULL)
+		return false;
+	at += strlen(word);
+	struct acc_str rest = acc_str_trim((struct acc_str){at, (uint32_t)(line.p + line.n - at)});
+	while (n < rest.n && rest.p[n] != ' ' && rest.p[n] != '|' && rest.p[n] != ',')
+		n++;
+	*v = (struct acc_str){rest.p, n};
+	return n > 0 && !acc_str_is(*v, "None") && !acc_str_is(*v, "N/A");
+}
+
+/* What stands in a line of words. A line of nvidia-smi has two. */
+static const struct {
+	const char *word, *key;
+} reports[] = {
+	{"PyTorch version: ", "torch"},
+	{"Python version: ", "python"},
+	{"CUDA used to build PyTorch: ", "cuda"},
+	{"CUDA runtime version: ", "cuda_runtime"},
+	{"cuDNN version: ", "cudnn"},
+	{"Nvidia driver version: ", "nvidia_driver"},
+	{"CANN version: ", "cann"},
+	{"Driver Version: ", "nvidia_driver"},
+	{"CUDA Version: ", "cuda"},
+	{"| npu-smi ", "npu_driver"},
+};
+
+static bool package(struct acc_str line, struct param *p);
+
+/* A line of collect_env, of nvidia-smi or npu-smi. */
+static bool
+report(struct acc_str line, struct param *p)
+{
+	static const char *const marks[] = {"[pip3] ", "[pip] ", "[conda] "};
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+		const uint32_t n = (uint32_t)strlen(marks[i]);
+		if (acc_str_starts(line, marks[i]))
+			return package((struct acc_str){line.p + n, line.n - n}, p);
+	}
+	for (size_t i = 0; i < sizeof reports / sizeof *reports; i++)
+		if (behind(line, reports[i].word, &p->value)) {
+			p->key = acc_str(reports[i].key);
+			return true;
+		}
+	return false;
+}
+
+/* Is it one of these? */
+static bool
+is_report(struct acc_str text)
+{
+	static const char *const words[] = {"Collecting environment information",
+		"PyTorch version: ", "| NVIDIA-SMI ", "| npu-smi "};
+	for (size_t i = 0; text.n > 0 && i < sizeof words / sizeof *words; i++)
+		if (memmem(text.p, text.n, words[i], strlen(words[i])) != NULL)
+			return true;
+	return false;
+}
+
 /* "torch 2.1.0 [/path]", "torch==2.1.0", "torch @ file:///x" */
 static bool
 package(struct acc_str line, struct param *p)
@@ -90,7 +155,7 @@ survey(const struct acc_probe *p, line_fn *form, unsigned *good, unsigned *bad)
 	while (next(&rest, &line)) {
 		if (rest.n == 0 && p->nhead == 4096)
 			break;
-		if (line.n > 0)
+		if (line.n > 0 && line.p[0] != '#')
 			++*(form(line, &q) ? good : bad);
 	}
 }
@@ -117,9 +182,14 @@ probe_pip(const struct acc_probe *p)
 	struct acc_str rest = {(const char *)p->head, (uint32_t)p->nhead}, line;
 	unsigned good, bad;
 	bool title = false, freeze = false;
+	if (!p->is_dir && p->nhead > 0 && memchr(p->head, '\0', p->nhead) == NULL &&
+		is_report(rest))
+		return 95;
 	survey(p, package, &good, &bad);
 	while (next(&rest, &line)) {
 		if (title && acc_str_starts(line, "----"))
+			return 95;
+		if (acc_str_starts(line, "# packages in environment at ") && good > 0)
 			return 95;
 		title = acc_str_starts(line, "Package ");
 		for (uint32_t i = 0; i + 2 < line.n && package_char(line.p[i]); i++)
@@ -161,8 +231,9 @@ read_pip(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
 	struct params ps;
 	int rc = acc_params_open(&ps, c, path, e);
+	const struct acc_str text = {(const char *)ps.text.p, (uint32_t)ps.text.n};
 	if (rc == 0)
-		rc = read_lines(&ps, package, DIALECT_PIP, e);
+		rc = read_lines(&ps, is_report(text) ? report : package, DIALECT_PIP, e);
 	for (size_t i = 0; i < ps.n; i++)
 		acc_param_fold((char *)ps.p[i].key.p, ps.p[i].key.n);
 	if (rc == 0)
@@ -180,7 +251,7 @@ const struct acc_dump acc_dump_config_env = {
 
 const struct acc_dump acc_dump_config_pip = {
 	.name = "pip",
-	.help = "packages and versions, as pip list prints them",
+	.help = "packages and versions: pip list, conda list, collect_env, nvidia-smi, npu-smi",
 	.probe = probe_pip,
 	.read = read_pip,
 };

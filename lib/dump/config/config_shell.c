@@ -5,6 +5,7 @@
  *	export HCCL_DETERMINISTIC=true              HCCL_DETERMINISTIC true
  *	ARGS="--num-layers 32 --swiglu"
  *	torchrun --nnodes 2 pretrain.py $ARGS       nnodes 2, num_layers 32, swiglu true
+ *	python -m verl.trainer.main_ppo a.lr=1e-6 +b.seed=7 ~c       a.lr 1e-6, b.seed 7, ~c null
  */
 #include "dump/config/param.h"
 #include "io/shell.h"
@@ -14,7 +15,8 @@
 struct script {
 	struct params ps;
 	struct acc_err *e;
-	bool command; /* one that trains was found */
+	bool command;   /* one that trains was found */
+	bool overrides; /* of Hydra: names are the program's own */
 };
 
 static int
@@ -66,6 +68,42 @@ is_unknown_list(const struct acc_shell_word *w)
 	return false;
 }
 
+/* key=value, +key=value, ++key=value, ~key: what Hydra and its like change in a configuration. A variable of the
+ * environment, in capitals, is none. */
+static bool
+is_override(const struct acc_shell_word *w, struct acc_str *key, struct acc_str *value)
+{
+	struct acc_str s = w->s;
+	uint32_t n = 0;
+	bool lower = false, gone = acc_str_starts(s, "~");
+	while (s.n > 0 && (s.p[0] == '+' || s.p[0] == '~'))
+		s = (struct acc_str){s.p + 1, s.n - 1};
+	for (; n < s.n && s.p[n] != '='; n++) {
+		const char c = s.p[n];
+		const bool letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+		lower |= c >= 'a' && c <= 'z';
+		if (!letter && c != '_' &&
+			(n == 0 || ((c < '0' || c > '9') && strchr(".-/@", c) == NULL)))
+			return false;
+	}
+	if (n == 0 || !lower || (n == s.n && !gone))
+		return false;
+	*key = gone ? w->s : (struct acc_str){s.p, n};
+	if (gone && n < s.n)
+		key->n -= s.n - n;
+	*value = n < s.n ? (struct acc_str){s.p + n + 1, s.n - n - 1} : (struct acc_str){NULL, 0};
+	return true;
+}
+
+/* Ends it an option's values? Behind one value any does, else one with a dot in its name. */
+static bool
+ends_values(const struct acc_shell_word *w, bool any)
+{
+	struct acc_str key, value;
+	return is_override(w, &key, &value) &&
+	       (any || w->s.p[0] == '+' || w->s.p[0] == '~' || memchr(key.p, '.', key.n) != NULL);
+}
+
 /* The option at w[0], with its values. How many words it takes, or < 0. */
 static int64_t
 option(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum dialect d, bool maybe)
@@ -81,7 +119,7 @@ option(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum diale
 		key.n = cut;
 	} else {
 		for (; used < n && rc == 0 && !is_option(&w[used]) && !is_short(&w[used]) &&
-			!is_unknown_list(&w[used]);
+			!is_unknown_list(&w[used]) && !ends_values(&w[used], used > 1);
 			used++) {
 			if (b.n > 0)
 				rc = acc_buf_add(&b, " ", 1);
@@ -102,13 +140,37 @@ option(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum diale
 static int
 options(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum dialect d, bool maybe)
 {
+	struct acc_str key, value;
 	for (uint32_t i = 0; i < n;) {
 		int64_t used = is_option(&w[i]) ? option(sc, &w[i], n - i, d, maybe) : 1;
+		if (used == 1 && !is_option(&w[i]) && d == DIALECT_OTHER &&
+			is_override(&w[i], &key, &value)) {
+			sc->overrides = true;
+			used = put(sc, key, value, w[i].line, d, maybe || w[i].maybe) < 0
+				       ? ACC_ENOMEM
+				       : 1;
+		}
 		if (used < 0)
-			return (int)used;
+			return sc->e->code != 0 ? sc->e->code : (int)used;
 		i += (uint32_t)used;
 	}
 	return 0;
+}
+
+/* Programs that train and are no file of Python. */
+static bool
+is_trainer(struct acc_str s)
+{
+	static const char *const names[] = {"llamafactory-cli", "lmf", "swift", "megatron",
+		"axolotl", "tune", "litgpt", "colossalai", "xtuner", "trl", "fairseq-train", "nemo",
+		"paddleformers-cli", "mmrazor", "mim"};
+	const char *slash = s.n == 0 ? NULL : memrchr(s.p, '/', s.n);
+	if (slash != NULL)
+		s = (struct acc_str){slash + 1, (uint32_t)(s.p + s.n - slash) - 1};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (acc_str_is(s, names[i]))
+			return true;
+	return false;
 }
 
 /* Programs that print or keep what they are given. */
@@ -138,6 +200,9 @@ command(void *arg, const struct acc_shell_word *w, uint32_t n, bool maybe)
 			   : acc_str_ends(w[i].s, ".py"))
 			at = i;
 	}
+	for (uint32_t i = 0; i < n && at == n && !is_option(&w[i]); i++)
+		if (is_trainer(w[i].s))
+			at = i;
 	/* A command line alone, as it is noted down, may begin with its options. */
 	if (at == n && !is_option(&w[0]))
 		return 0;
@@ -197,7 +262,8 @@ static bool
 begins(struct acc_str s)
 {
 	static const char *const words[] = {"--", "torchrun ", "python ", "python3 ", "deepspeed ",
-		"accelerate ", "msrun ", "export ", "declare -x "};
+		"accelerate ", "msrun ", "export ", "declare -x ", "llamafactory-cli ", "swift ",
+		"axolotl ", "tune run ", "litgpt "};
 	while (s.n > 0 && (s.p[0] == ' ' || s.p[0] == '\n' || s.p[0] == '\r' || s.p[0] == '#')) {
 		const char *nl = s.p[0] == '#' ? memchr(s.p, '\n', s.n) : s.p;
 		uint32_t n = nl == NULL ? s.n : (uint32_t)(nl - s.p) + 1;
@@ -232,7 +298,8 @@ read_script(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	if (rc == 0)
 		rc = acc_shell_read((const char *)sc.ps.text.p, sc.ps.text.n, &h, e);
 	if (rc == 0)
-		rc = acc_params_put(&sc.ps, "shell", acc_params_guess(&sc.ps),
+		rc = acc_params_put(&sc.ps, "shell",
+			sc.overrides ? acc_params_own(&sc.ps) : acc_params_guess(&sc.ps),
 			"no command line with options and no exported variable in it", e);
 	acc_params_close(&sc.ps);
 	return rc;

@@ -271,6 +271,77 @@ unwrap(struct params *ps)
 	ps->n = values > 0 ? n : ps->n;
 }
 
+/* One of conda's dependencies, numpy=1.24.4=build, or of pip's, torch==2.1.2; others have no version. */
+static int
+put_package(struct params *to, struct acc_str s, uint64_t line, struct acc_err *e)
+{
+	uint32_t n = 0, end;
+	while (n < s.n && s.p[n] != '=' && s.p[n] != ' ' && s.p[n] != '<' && s.p[n] != '>')
+		n++;
+	uint32_t from = n;
+	while (from < s.n && s.p[from] == '=')
+		from++;
+	for (end = from; end < s.n && s.p[end] != '=' && s.p[end] != ' ';)
+		end++;
+	if (n == 0 || from == n || end == from)
+		return 0;
+	const struct param p = {.key = {s.p, n},
+		.value = {s.p + from, end - from},
+		.line = line,
+		.dialect = DIALECT_PIP};
+	int rc = acc_params_add(to, &p, e);
+	if (rc == 0)
+		acc_param_fold((char *)to->p[to->n - 1].key.p, n);
+	return rc;
+}
+
+/* What conda env export writes: the packages, by their names, and not by their places in the list. */
+static bool
+is_conda(const struct params *ps)
+{
+	static const char *const own[] = {"name", "channels", "dependencies", "prefix",
+		"variables"};
+	bool some = false;
+	for (size_t i = 0; i < ps->n; i++) {
+		bool known = false;
+		for (size_t k = 0; k < sizeof own / sizeof *own; k++) {
+			const size_t n = strlen(own[k]);
+			const struct acc_str key = ps->p[i].key;
+			known |= acc_str_starts(key, own[k]) && (key.n == n || key.p[n] == '.');
+		}
+		if (!known)
+			return false;
+		some |= acc_str_starts(ps->p[i].key, "dependencies") && ps->p[i].value.n > 0 &&
+			memchr(ps->p[i].value.p, '=', ps->p[i].value.n) != NULL;
+	}
+	return some;
+}
+
+static int
+conda(struct params *ps, struct acc_err *e)
+{
+	const size_t n = ps->n;
+	int rc = 0;
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		const struct param p = ps->p[i];
+		struct acc_str v = p.value;
+		if (!acc_str_starts(p.key, "dependencies"))
+			continue;
+		if (v.n >= 2 && v.p[0] == '[')
+			v = (struct acc_str){v.p + 1, v.n - 2};
+		while (v.n > 0 && rc == 0) {
+			const char *comma = memmem(v.p, v.n, ", ", 2);
+			const uint32_t k = comma == NULL ? v.n : (uint32_t)(comma - v.p);
+			rc = put_package(ps, (struct acc_str){v.p, k}, p.line, e);
+			v = comma == NULL ? (struct acc_str){NULL, 0}
+					  : (struct acc_str){comma + 2, v.n - k - 2};
+		}
+	}
+	memmove(ps->p, ps->p + n, (ps->n - n) * sizeof *ps->p);
+	ps->n -= n;
+	return rc;
+}
+
 static int
 read_yaml(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
@@ -287,6 +358,8 @@ read_yaml(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		rc = walk(&w, root, e);
 	if (rc == 0)
 		unwrap(&ps);
+	if (rc == 0 && is_conda(&ps))
+		rc = conda(&ps, e);
 	if (rc == 0)
 		rc = acc_params_put(&ps, "yaml", acc_params_own(&ps), "no value in it", e);
 	acc_arena_release(&m);
