@@ -717,6 +717,8 @@ main(int argc, char **argv)
 	if (in == NULL)
 		cli_die_err(&e);
 	opt.log = acc_in_log(in, &opt.nlog);
+	if (prints || files_any())
+		files_guard(f);
 	files_begin(&opt);
 	if (values != NULL)
 		print_values(in, values, argv + optind, folders, nfolders);

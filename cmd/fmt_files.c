@@ -1,6 +1,8 @@
 #include "fmt_files.h"
 #include "cli.h"
 
+#include "acc/say.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -48,6 +50,35 @@ interrupted(int sig)
 	drop();
 	signal(sig, SIG_DFL);
 	raise(sig);
+}
+
+/* libxlsxwriter does not look at all of its memory: where there is none it crashes. */
+static char crash[256];
+static volatile sig_atomic_t errors = STDERR_FILENO; /* where it is said */
+
+static void
+crashed(int sig)
+{
+	(void)sig;
+	drop();
+	if (write((int)errors, crash, strlen(crash)) < 0)
+		_exit(2);
+	_exit(2);
+}
+
+void
+files_guard(const struct acc_format *f)
+{
+	bool foreign = strcmp(f->name, "xlsx") == 0;
+	for (size_t i = 0; i < nfiles; i++)
+		foreign = foreign || strcmp(file[i].format->name, "xlsx") == 0;
+	if (!foreign)
+		return;
+	snprintf(crash, sizeof crash, "accfmt: %s\n",
+		acc_tr("the library that writes spreadsheets has crashed: is there too little memory?"));
+	signal(SIGSEGV, crashed);
+	signal(SIGBUS, crashed);
+	signal(SIGABRT, crashed);
 }
 
 static _Noreturn void
@@ -136,11 +167,14 @@ files_end_one(const struct acc_format *f, void *state, int status, struct acc_er
 {
 	fflush(stderr);
 	const int kept = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	if (kept >= 0 && nowhere >= 0)
+	if (kept >= 0 && nowhere >= 0) {
+		errors = kept;
 		dup2(nowhere, STDERR_FILENO);
+	}
 	const int rc = f->end(state, status, e);
 	if (kept >= 0 && nowhere >= 0)
 		dup2(kept, STDERR_FILENO);
+	errors = STDERR_FILENO;
 	if (kept >= 0)
 		close(kept);
 	if (nowhere >= 0)

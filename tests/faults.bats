@@ -43,6 +43,23 @@ fault() { # program, fault, command...
 	[[ $output == *"other output, and no word of it"* ]]
 }
 
+@test "the sweep notices a case that does nothing, and one in which no call is made" {
+	preloads || return 0
+	run -1 "$B/faults/inject" "$LIB" x accfmt 2 "accfmt --no-such-option $DATA/streams/every-type.acc"
+	[[ $output == "x: it does nothing as it is: accfmt: unrecognized option '--no-such-option'"* ]]
+	run -1 "$B/faults/inject" "$LIB" x accmetric 2 "accfmt --json $DATA/streams/every-type.acc"
+	[[ $output == "x: accmetric makes no call in it"* ]]
+}
+
+@test "a spreadsheet without memory: right, or status 2 and why" {
+	preloads || return 0
+	cd "$BATS_TEST_TMPDIR"
+	accalign "$DATA"/dumps/msprobe_stat/{device,bench} | accmetric | accfirstbad --all >j.acc || true
+	accfmt -f xlsx j.acc >try.xlsx || [ -s try.xlsx ] || return 0 # without the library, said elsewhere
+	run -0 "$B/faults/inject" "$LIB" xlsx accfmt 40 'accfmt -f xlsx j.acc'
+	[[ $output == *", 0 violations" ]]
+}
+
 @test "members of the pipeline are killed, ended, stopped: right or refused, nothing hangs or is left" {
 	# The leak sanitizer's own second process, once killed, is waited for without end.
 	[[ $B != *-san* ]] || return 0

@@ -42,6 +42,7 @@ struct xlsx_book {
 	int fd; /* of the file that the library writes: it wants a name, and to go back in it */
 	lxw_workbook *book;
 	lxw_worksheet *front;
+	uint64_t cells; /* that were written, on all sheets */
 	lxw_format *cell[LEVELS][SHAPES], *title, *head, *wrap, *bold;
 	struct acc_format_opt opt;
 	bool asked; /* for columns */

@@ -14,9 +14,9 @@ enum { CHUNK = 65536, TAIL = 80 };
 
 struct scan {
 	uint8_t in[CHUNK], out[CHUNK + TAIL];
-	char root[64]; /* the first element's name; "" until it is known */
-	size_t ntail;  /* the last bytes that were seen */
-	uint64_t rows;
+	char root[64];        /* the first element's name; "" until it is known */
+	size_t ntail;         /* the last bytes that were seen */
+	uint64_t rows, cells; /* of this part; of all sheets */
 };
 
 /* "<?xml ...?>", then "<NAME ". */
@@ -32,20 +32,29 @@ find_root(struct scan *s, const char *p, size_t n)
 	s->root[k] = '\0';
 }
 
+/* Tags that end in what is new: of one that began before, too, and none is seen twice. */
+static uint64_t
+count(const struct scan *s, size_t all, const char *tag)
+{
+	const size_t len = strlen(tag), from = s->ntail > len - 1 ? s->ntail - (len - 1) : 0;
+	const char *p = (const char *)s->out;
+	uint64_t n = 0;
+	for (const char *at = p + from; (at = memmem(at, (size_t)(p + all - at), tag, len)) != NULL;
+		at++)
+		n++;
+	return n;
+}
+
 /* n bytes at out + ntail are new; those before them are the last of what was seen before. */
 static void
 look(struct scan *s, size_t n)
 {
-	static const char row[] = "<row ";
-	const size_t len = sizeof row - 1, all = s->ntail + n;
+	const size_t all = s->ntail + n;
 	const char *p = (const char *)s->out;
-	/* One that began in the last part ends in this one; none is seen twice. */
-	const size_t from = s->ntail > len - 1 ? s->ntail - (len - 1) : 0;
 	if (s->root[0] == '\0')
 		find_root(s, p + s->ntail, n);
-	for (const char *at = p + from; (at = memmem(at, (size_t)(p + all - at), row, len)) != NULL;
-		at++)
-		s->rows++;
+	s->rows += count(s, all, "<row ");
+	s->cells += count(s, all, "<c r=");
 	s->ntail = all < TAIL ? all : TAIL;
 	memmove(s->out, p + all - s->ntail, s->ntail);
 }
@@ -112,7 +121,7 @@ acc_xlsx_check(const struct xlsx_book *b, struct acc_err *e)
 	struct acc_file_info info;
 	struct acc_arena mem = {0};
 	struct acc_zip z = {0};
-	struct scan *s = malloc(sizeof *s);
+	struct scan *s = calloc(1, sizeof *s);
 	size_t sheets = 0;
 	int rc = s == NULL ? acc_nomem(e) : acc_file_stat(b->fd, &info, e);
 	if (rc == 0)
@@ -128,7 +137,7 @@ acc_xlsx_check(const struct xlsx_book *b, struct acc_err *e)
 		if (rc == 0 && !whole)
 			rc = ACC_ETRUNC;
 	}
-	if (rc == 0 && sheets != b->nsheets)
+	if (rc == 0 && (sheets != b->nsheets || s->cells != b->cells))
 		rc = ACC_ETRUNC;
 	free(s);
 	acc_arena_release(&mem);

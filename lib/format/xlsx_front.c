@@ -46,6 +46,7 @@ leads(struct xlsx_book *s, size_t col, const struct xlsx_sheet *to, uint32_t row
 	const char *name = acc_xlsx_plain(s, text, TEXT - 1);
 	if (name == NULL)
 		return acc_nomem(e);
+	s->cells++;
 	return acc_xlsx_done(s,
 		s->x->worksheet_write_url_opt(s->front, s->line, (lxw_col_t)col, url, f, name,
 			NULL),
@@ -130,7 +131,9 @@ acc_xlsx_finding(struct xlsx_book *s, const struct acc_rec *r, struct acc_err *e
 		rc = acc_xlsx_text(s, s->front, s->line, COL_NAME, name, f, e);
 	for (size_t i = 0; keys[i] != NULL && rc == 0; i++) {
 		double v;
-		if (acc_as_f64(acc_get(r, "", keys[i]), &v) && isfinite(v))
+		const bool number = acc_as_f64(acc_get(r, "", keys[i]), &v) && isfinite(v);
+		s->cells += number;
+		if (number)
 			rc = acc_xlsx_done(s,
 				s->x->worksheet_write_number(s->front, s->line,
 					(lxw_col_t)(COL_NUMBERS + i), v,

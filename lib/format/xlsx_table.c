@@ -105,6 +105,7 @@ acc_xlsx_text(struct xlsx_book *s, lxw_worksheet *ws, uint32_t row, size_t col, 
 	const char *text = acc_xlsx_plain(s, c, TEXT - 1);
 	if (text == NULL)
 		return acc_nomem(e);
+	s->cells += text[0] != '\0' || f != NULL;
 	return acc_xlsx_done(s, s->x->worksheet_write_string(ws, row, (lxw_col_t)col, text, f), e);
 }
 
@@ -156,12 +157,14 @@ put_cell(struct xlsx_book *s, struct xlsx_sheet *to, const struct acc_rec *r, si
 	const uint32_t wide = text.n > WIDEST ? WIDEST : text.n;
 	if (wide > to->of->width[i])
 		to->of->width[i] = wide;
-	if (acc_as_bool(of, &b))
+	const bool number = numeric(r, c, text, &v), truth = acc_as_bool(of, &b);
+	s->cells += number || truth;
+	if (truth)
 		return acc_xlsx_done(s,
 			s->x->worksheet_write_boolean(to->ws, to->rows, (lxw_col_t)i, b,
 				s->cell[level][PLAIN]),
 			e);
-	if (numeric(r, c, text, &v))
+	if (number)
 		return acc_xlsx_done(s,
 			s->x->worksheet_write_number(to->ws, to->rows, (lxw_col_t)i, v,
 				s->cell[level][acc_xlsx_shape(v)]),

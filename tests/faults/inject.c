@@ -223,6 +223,12 @@ main(int argc, char **argv)
 		die("mkstemp");
 	close(fd);
 	run(command, &want);
+	/* One that is used wrongly, or gives nothing, tries nothing. */
+	if (want.status == 2 && want.err.p != NULL &&
+		(strstr(want.err.p, "usage: ") != NULL || want.out.n == 0)) {
+		printf("%s: it does nothing as it is: %s\n", name, want.err.p);
+		return 1;
+	}
 	setenv("LD_PRELOAD", lib, 1);
 	setenv("FAULT_PROG", prog, 1);
 	setenv("FAULT_COUNTS", counts, 1);
@@ -231,6 +237,13 @@ main(int argc, char **argv)
 	if (want.status > 2 || got.status != want.status || !same(&want.out, &got.out)) {
 		printf("%s: it does not work as it is: %d, %d: %s\n", name, want.status, got.status,
 			want.err.p);
+		return 1;
+	}
+	long calls = 0, any;
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+		calls += counted(counts, ways[i].kind, &any);
+	if (calls == 0) {
+		printf("%s: %s makes no call in it\n", name, prog);
 		return 1;
 	}
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
