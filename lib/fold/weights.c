@@ -98,7 +98,7 @@ ints(struct fold_weights *t, const struct acc_rec *r, const char *key, uint32_t 
 		return NULL;
 	int64_t *copy = acc_alloc(&t->mem, (n + 1) * sizeof *copy);
 	*lost |= copy == NULL;
-	if (copy != NULL)
+	if (copy != NULL && n > 0) /* an array without elements lies nowhere */
 		memcpy(copy, v->ints, n * sizeof *copy);
 	return copy;
 }

@@ -145,10 +145,12 @@ label_of(struct acc_network *n, struct acc_str key, struct acc_str scope)
 		const bool back = pass == NULL;
 		if (back)
 			pass = memmem(path.p, path.n, ".backward", 9);
+		if (pass == NULL) /* as of parameters_grad */
+			return key;
 		const char *cls = pass, *call = pass + (back ? 9 : 8);
-		while (cls != NULL && cls > path.p && cls[-1] != '.')
+		while (cls > path.p && cls[-1] != '.')
 			cls--;
-		if (cls == NULL || cls < path.p + 2)
+		if (cls - path.p < 2)
 			return key;
 		/* What the scope's name begins with, up to its class. */
 		uint32_t same = root, k = root;
