@@ -47,20 +47,26 @@ is_piped(const char *word)
 	return strcmp(word, "-") == 0 || strncmp(word, "/dev/fd/", 8) == 0;
 }
 
-/* Does what was typed lie beneath the folder that the records come from, or hold it? */
+/* Does what was typed lie beneath the folder that the records come from, or hold it? By the names alone: nothing
+ * that a file system says at this moment changes what is printed. */
 static bool
-is_of(const char *typed, const char *root)
+is_of(const char *typed, const char *root, struct acc_arena *mem)
 {
-	char *path = root == NULL ? NULL : realpath(typed, NULL);
-	bool of = false;
-	if (path != NULL) {
-		const size_t n = strlen(path), m = strlen(root), k = n < m ? n : m;
-		const char *longer = n < m ? root : path;
-		of = strncmp(path, root, k) == 0 &&
-		     (longer[k] == '\0' || longer[k] == '/' || k == 1);
-	}
-	free(path);
-	return of;
+	char cwd[4096] = "";
+	while (strncmp(typed, "./", 2) == 0)
+		typed += 2;
+	if (root == NULL || strstr(typed, "..") != NULL ||
+		(typed[0] != '/' && getcwd(cwd, sizeof cwd) == NULL))
+		return false;
+	const char *path = typed[0] == '/'           ? typed
+			   : strcmp(typed, ".") == 0 ? cwd
+						     : acc_arena_printf(mem, "%s/%s", cwd, typed);
+	size_t n = path == NULL ? 0 : strlen(path);
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	const size_t m = strlen(root), k = n < m ? n : m;
+	const char next = n < m ? root[k] : n > m ? path[k] : '/';
+	return n > 0 && strncmp(path, root, k) == 0 && (next == '/' || k == 1);
 }
 
 /* What the user typed for each side: from command lines of which the first read the dumps. false: not both are
@@ -78,7 +84,7 @@ typed(const struct acc_format_opt *opt, const char *const root[2], struct acc_ar
 		const size_t k = split(opt->log[i], mem, word, WORDS);
 		if (k >= 2 && is_program(word[0], "accdump-read") && !is_piped(word[k - 1])) {
 			/* Of several dumps no word is the side. */
-			if (k > 2 && word[k - 2][0] != '-' && access(word[k - 2], F_OK) == 0)
+			if (k > 2 && word[k - 2][0] != '-' && (k == 3 || word[k - 3][0] != '-'))
 				return false;
 			if (nread < 2)
 				read[nread] = word[k - 1];
@@ -95,8 +101,8 @@ typed(const struct acc_format_opt *opt, const char *const root[2], struct acc_ar
 		}
 		break;
 	}
-	return out[0] != NULL && out[1] != NULL && nread <= 2 && is_of(out[0], root[0]) &&
-	       is_of(out[1], root[1]);
+	return out[0] != NULL && out[1] != NULL && nread <= 2 && is_of(out[0], root[0], mem) &&
+	       is_of(out[1], root[1], mem);
 }
 
 static struct acc_str
