@@ -186,7 +186,18 @@ enum acc_op_flags {
 	ACC_LESS_TARGET = 256,
 	/* It divides by the length of a row of its input: a step of the adjoint test that is small beside all rows
 	 * is not beside one that is next to nothing. */
-	ACC_BY_LENGTH = 512
+	ACC_BY_LENGTH = 512,
+	/* A product whose parts, by place of a kernel, may be rounded to 16 bits before they are added up. */
+	ACC_SUMS_PARTS = 1024,
+	/* Its gradient is of numbers less their mean, which may be rounded first: much where it is large beside them. */
+	ACC_LESS_MEAN = 2048,
+	/* As ACC_SAVES_LOG, of a function of two elements: the exponential of an input less the output. */
+	ACC_LESS_OUTPUT = 4096,
+	/* It makes steps (fmod): where one lies within the rounding of its inputs, its gradient is that of either side. */
+	ACC_STEPS = 8192,
+	/* It takes elements by an index, and its gradient may be added up where they were, one after the other. */
+	ACC_GATHERS = 16384,
+	ACC_PERIODIC = 32768
 };
 
 /* An element's place, taken apart as ((a * B) + b) * C + c: what is `in` the block number. */
@@ -243,6 +254,8 @@ struct acc_op {
 	 *   x:point  each output element on one element of x at most, the one at its place after
 	 *            broadcasting x to the output's shape (gelu, clamp)
 	 *   x:linear as point, and it is linear in x (+, *, the weight of a norm)
+	 *   x:flat   as point, and its gradient is 0 wherever it has one (floor)
+	 *   x:same   as point, and its gradient is that of the output (frac)
 	 *   x:move   the outputs are elements of x, put elsewhere or dropped, or constants
 	 *   x:block  block k of the outputs on block k of x only, see `blocks`
 	 *   x:pick   the outputs are elements of x, and their values say which (max); see `pick`
@@ -262,6 +275,9 @@ struct acc_op {
 	 * is evaluated again with changed inputs. 0, or what acc_cannot returned. */
 	int (*eval)(struct acc_replay *r, struct acc_dense *out);
 	int which; /* for families that share an eval */
+	/* By point, in 16 bits: how large the numbers are, in units of the slope's gradient, that the slope at x is
+	 * made of and that frameworks round each; NULL: as the slope itself. */
+	double (*terms)(struct acc_replay *r, double x, double slope);
 	/* For :block, the blocks of the input of this name and of the outputs; NULL: rows along the
 	 * last dimension on both sides. */
 	int (*blocks)(struct acc_replay *r, const char *name, struct acc_blocks *in,

@@ -55,9 +55,12 @@ reach(const struct acc_adjoint *a, double x, double rms)
 		return isfinite(x) ? fmax(1, fabs(x)) : 1;
 	if (a->t->r.op->flags & ACC_UNTIL_ONE)
 		return STEP * fmin(fmax(1, 0x1p-10 * fabs(x)), fabs(1 - fabs(x)));
+	/* A step that is large beside the period tells nothing. */
+	if ((a->t->r.op->flags & ACC_PERIODIC) != 0 && fabs(x) > 0x1p24)
+		return NAN;
 	if (a->t->r.op->flags & ACC_UNIT_SCALE)
 		return STEP * fmax(1, 0x1p-10 * fabs(x));
-	return STEP * (x != 0 && isfinite(x) ? fabs(x) : rms);
+	return STEP * (x != 0 && isfinite(x) ? fabs(x) : fmin(rms, 1));
 }
 
 static double
@@ -118,6 +121,16 @@ unsure(const struct acc_adjoint *a, const struct step *st, uint32_t k, size_t in
 {
 	double x2 = a->x->v[in] * a->x->v[in],
 	       sum = fabs(a->gout[k]->v[out]) * blur(st, k, in, out);
+	/* The evaluation is as exact as the largest number on the way. */
+	const double *mag = a->t->formed->ref[k].mag;
+	if (mag != NULL && st->up[in] != a->x->v[in])
+		sum += fabs(a->gout[k]->v[out]) * 0x1p-52 * mag[out] /
+		       fabs(st->up[in] - a->x->v[in]);
+	if (a->t->r.op->terms != NULL && a->gout[k]->v[out] != 0)
+		sum += a->unit * fabs(a->gout[k]->v[out]) *
+		       a->t->r.op->terms(&a->t->r, a->x->v[in], ref / a->gout[k]->v[out]);
+	if ((a->t->r.op->flags & ACC_LESS_OUTPUT) != 0)
+		sum += a->unit * fabs(ref) * fabs(a->x->v[in] - st->fup[k].v[out]);
 	/* It is divided by 1 - x^2, or the root of that, where x^2 was rounded. */
 	if ((a->t->r.op->flags & ACC_UNTIL_ONE) != 0 && x2 != 1 && isfinite(x2))
 		sum += a->unit * fabs(ref) * x2 / fabs(1 - x2);
@@ -156,7 +169,8 @@ at_once(struct acc_adjoint *a, const struct step *st, const struct acc_dense *ba
 			more[k] = skip[k] != 0 ? INFINITY
 					       : more[k] + unsure(a, st, 0, i + k, i + k, ref[k]);
 		}
-		if (!acc_audit_row()->judge(&y, a->gin->v + i, ref, mag, more, n, &b))
+		if (!acc_audit_row()->judge(&y, a->gin->v + i, ref, mag, more, n, &b) ||
+			!isfinite(b.sum2))
 			return false;
 		acc_err_merge(&err, &(struct acc_errsum){b.sum2, b.max, n - kinks, false});
 		acc_err_merge(&coarse,
@@ -200,12 +214,65 @@ sum_output(struct acc_adjoint *a, const struct step *st, const struct acc_dense 
 			skip};
 		acc_audit_row()->slope(&p, n);
 		for (size_t i = 0; i < n; i++) {
-			if (skip[i] != 0)
-				s->skip[at[i]] = true;
+			/* So steep that it overflows before it is multiplied. */
+			if (skip[i] != 0 || !(fabs(ref[i]) <= a->max * fabs(g[o + i])))
+				s->skip[at[i]] |= skip[i] != 0 || !isfinite(a->gin->v[at[i]]);
 			acc_sums_add(s, at[i], ref[i]);
 			s->more[at[i]] += more[i] + unsure(a, st, k, at[i], o + i, ref[i]);
 		}
 	}
+	return 0;
+}
+
+/* Where a step lies within the rounding of x, the gradient is that of either side. */
+static int
+leave_steps(struct acc_adjoint *a, const struct acc_dense *base, struct acc_sums *s)
+{
+	struct acc_replay *r = &a->t->r;
+	const struct acc_dense *in = a->x;
+	struct step st = {.up = acc_doubles(r, in->n), .down = acc_doubles(r, in->n)};
+	if (st.up == NULL || st.down == NULL)
+		return acc_cannot(r, ACC_NOMEM_TEXT);
+	for (size_t i = 0; i < in->n; i++) {
+		const double h = 8 * a->unit * fabs(in->v[i]);
+		st.up[i] = in->v[i] + h;
+		st.down[i] = in->v[i] - h;
+	}
+	int rc = difference(a, &st);
+	for (uint32_t k = 0; k < a->t->nout && rc == 0; k++) {
+		struct acc_broadcast b;
+		const struct acc_dense *f = &base[k];
+		if (!acc_broadcast_start(&b, f->shape, f->ndim, &in, 1))
+			return acc_cannot(r, "its gradient could not be followed");
+		for (size_t o = 0; o < f->n; o++, acc_broadcast_next(&b)) {
+			const double up = st.fup[k].v[o] - f->v[o],
+				     down = f->v[o] - st.fdown[k].v[o];
+			/* The slope and no more, on both sides. */
+			s->skip[b.at[0]] |= !(fabs(up - down) <=
+					      0.25 * fmax(fabs(in->v[b.at[0]]), fabs(f->v[o])));
+		}
+	}
+	return rc;
+}
+
+/* Of what has the same gradient everywhere: 0, or that of the output. */
+static int
+everywhere(struct acc_adjoint *a, struct acc_sums *s)
+{
+	struct acc_trial *t = a->t;
+	const struct acc_dense *in = a->x;
+	for (uint32_t k = 0; k < t->nout; k++) {
+		struct acc_broadcast b;
+		const struct acc_outline *f = &t->out[k];
+		if (a->gout[k] == NULL)
+			continue;
+		if (!acc_broadcast_start(&b, f->shape, f->ndim, &in, 1))
+			return acc_cannot(&t->r, "its gradient could not be followed");
+		for (size_t o = 0; o < f->n; o++, acc_broadcast_next(&b))
+			acc_sums_add(s, b.at[0], a->flat ? 0 : a->gout[k]->v[o]);
+	}
+	if (a->shared == NULL)
+		acc_adjoint_compare(a, s);
 	return 0;
 }
 
@@ -237,11 +304,13 @@ acc_adjoint_point(struct acc_adjoint *a)
 {
 	struct acc_trial *t = a->t;
 	size_t n = a->x->n;
+	struct acc_sums s;
 	if (t->large && t->r.op->blocks == NULL)
 		return added(a);
+	if (a->flat || a->same)
+		return point_sums(a, &s) < 0 ? ACC_EUNSUP : everywhere(a, &s);
 	const double *x = a->x->v;
 	struct step st = {.up = acc_doubles(&t->r, n), .down = acc_doubles(&t->r, n)};
-	struct acc_sums s;
 	if (st.up == NULL || st.down == NULL)
 		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
 	double rms = a->linear ? 1 : rms_of(x, n);
@@ -262,7 +331,8 @@ acc_adjoint_point(struct acc_adjoint *a)
 	t->r.gradient = false;
 	if (rc < 0)
 		return rc;
-	if (a->shared == NULL && at_once(a, &st, base))
+	const bool steps = (t->r.op->flags & ACC_STEPS) != 0;
+	if (a->shared == NULL && !steps && at_once(a, &st, base))
 		return 0;
 	if (!a->linear && a->unit < FINE && (rc = widened(a, &st)) < 0)
 		return rc;
@@ -271,6 +341,8 @@ acc_adjoint_point(struct acc_adjoint *a)
 	for (uint32_t k = 0; k < t->nout && rc == 0; k++)
 		if (a->gout[k] != NULL)
 			rc = sum_output(a, &st, &base[k], k, &s);
+	if (rc == 0 && steps)
+		rc = leave_steps(a, base, &s);
 	if (rc == 0 && a->shared == NULL)
 		acc_adjoint_compare(a, &s);
 	return rc;

@@ -145,13 +145,17 @@ test(struct acc_adjoint *a, struct acc_str mode)
 	a->exact = a->linear || acc_str_is(mode, "move") || acc_str_is(mode, "pick") ||
 		   acc_str_is(mode, "prod");
 	a->sloped = acc_str_is(mode, "prod") && acc_slope_applies(a->t);
-	if (a->shared != NULL && !acc_str_is(mode, "point") && !a->linear)
+	a->one_by_one = acc_unit_low(a->unit) && (a->t->r.op->flags & ACC_GATHERS) != 0;
+	a->flat = acc_str_is(mode, "flat");
+	a->same = acc_str_is(mode, "same");
+	const bool point = acc_str_is(mode, "point") || a->linear || a->flat || a->same;
+	if (a->shared != NULL && !point)
 		return acc_cannot(&a->t->r, "too large to be recomputed");
 	if (acc_str_is(mode, "move"))
 		return acc_adjoint_move(a);
 	if (acc_str_is(mode, "pick"))
 		return acc_adjoint_pick(a);
-	if (acc_str_is(mode, "point") || a->linear)
+	if (point)
 		return acc_adjoint_point(a);
 	if (acc_str_is(mode, "block") || acc_str_is(mode, "any"))
 		return acc_adjoint_block(a, acc_str_is(mode, "any"));
@@ -260,7 +264,11 @@ one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by
 		a.shared = &t->j->shared[tally - t->j->tally];
 	t->r.why = NULL;
 	/* mOve, pOint, bLock, aNy, pRod */
-	v->mode = acc_str_is(x->mode, "linear") ? 'o' : x->mode.n > 1 ? (uint8_t)x->mode.p[1] : 0;
+	v->mode = acc_str_is(x->mode, "linear") || acc_str_is(x->mode, "flat") ||
+				  acc_str_is(x->mode, "same")
+			  ? 'o'
+		  : x->mode.n > 1 ? (uint8_t)x->mode.p[1]
+				  : 0;
 	v->low = acc_unit_low(a.unit);
 	v->rounding = (uint8_t)t->r.op->rounding;
 	if (gin->d.v == NULL)

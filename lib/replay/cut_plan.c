@@ -156,7 +156,8 @@ lie_gradients(struct acc_cutter *c)
 		memcpy(p->shape, q->shape, sizeof p->shape);
 		p->skip = q->skip;
 		p->whole = q->whole;
-		p->point = acc_str_is(c->mode, "point") || acc_str_is(c->mode, "linear");
+		p->point = acc_str_is(c->mode, "point") || acc_str_is(c->mode, "linear") ||
+			   acc_str_is(c->mode, "flat") || acc_str_is(c->mode, "same");
 	}
 	return out.good;
 }

@@ -129,6 +129,9 @@ any_as_fine(void *arg, struct acc_held *h)
 struct yardstick {
 	enum acc_dtype t;
 	bool exact, wild; /* no error is right; inputs are not finite */
+	bool mixes;       /* each output is of many inputs, in no way that their terms tell */
+	bool formula;     /* a function of one element, as it is written down */
+	double top;       /* of its inputs: the sum of their squares */
 	struct acc_ruler r;
 	struct acc_range range;
 };
@@ -136,9 +139,13 @@ struct yardstick {
 static enum acc_fate
 fate(const struct yardstick *y, double rec, double ref, double mag)
 {
-	enum acc_fate f = acc_fate_of(&y->range, rec, ref, mag);
-	if (f == ACC_LEFT && isnan(ref) && !y->wild)
+	enum acc_fate f = acc_fate_beyond(&y->range, rec, ref, mag);
+	if (f == ACC_LEFT && isnan(ref) && !y->wild && !(y->mixes && isinf(y->top)))
 		return ACC_WRONG;
+	/* Squares that overflow on the way; 0 times Inf, where the limit is 0. */
+	if (f == ACC_WRONG && ((y->mixes && !(y->top < y->range.sums / 4)) ||
+				      (y->wild && y->formula && isnan(rec) && ref == 0)))
+		return ACC_LEFT;
 	return f == ACC_WRONG && y->wild && !isfinite(ref) ? ACC_LEFT : f;
 }
 
@@ -165,7 +172,7 @@ judge_block(const struct yardstick *y, const double *rec, const double *ref, con
 	struct acc_block_err b = {0};
 	bool same = y->exact || !acc_is_float(y->t);
 	if (same ? memcmp(rec, ref, n * sizeof *rec) == 0 && row->finite(rec, n)
-		 : row->judge(&y->r, rec, ref, mag, NULL, n, &b)) {
+		 : row->judge(&y->r, rec, ref, mag, NULL, n, &b) && isfinite(b.sum2)) {
 		acc_err_merge(s, &(struct acc_errsum){b.sum2, b.max, n, false});
 		acc_err_merge(coarse, &(struct acc_errsum){b.coarse2, b.coarse_max, n, false});
 		return;
@@ -192,6 +199,16 @@ product_of(struct acc_trial *t, uint32_t k, struct acc_product *p)
 	return k == 0 && t->r.op->product != NULL && t->r.op->product(&t->r, &t->r.rec[0], p) == 0;
 }
 
+static int
+squares(void *arg, struct acc_held *h)
+{
+	double *sum = arg;
+	for (size_t i = 0;
+		acc_is_float(h->d.dtype) && h->d.v != NULL && h->pay == NULL && i < h->d.n; i++)
+		*sum += isnan(h->d.v[i]) ? INFINITY : h->d.v[i] * h->d.v[i];
+	return 0;
+}
+
 static struct yardstick
 yardstick(const struct acc_trial *t, enum acc_dtype own, bool wild)
 {
@@ -200,10 +217,17 @@ yardstick(const struct acc_trial *t, enum acc_dtype own, bool wild)
 	acc_each_held(t->j->fwd.in, t->j->fwd.nin, any_as_fine, &in);
 	double unit = acc_unit(own);
 	double work = in == ACC_NODTYPE || t->j->casts ? acc_work_unit(unit) : unit;
+	struct acc_range range = acc_range_of(own, unit, INFINITY);
+	struct acc_str name, mode = acc_sig_mode(t->r.op, (struct acc_str){"", 0}, 0, &name);
+	const bool by_element = mode.n > 0 && !acc_str_is(mode, "block") &&
+				!acc_str_is(mode, "any");
+	range.cast = strcmp(t->r.op->cls, "cast") == 0;
 	return (struct yardstick){.t = own,
 		.exact = t->r.op->rounding == ACC_EXACT,
 		.wild = wild,
-		.range = acc_range_of(own, unit, INFINITY),
+		.mixes = mode.n > 0 && !by_element && t->r.op->product == NULL,
+		.formula = by_element && t->r.op->rounding == ACC_FEW,
+		.range = range,
 		.r = {.unit = unit,
 			.tiny = acc_tiny_of(own),
 			.max = acc_max_of(own),
@@ -228,14 +252,23 @@ judge_large(struct acc_trial *t, uint32_t k, const struct yardstick *y, struct a
 }
 
 static void
-judge_formed(struct acc_trial *t, const struct acc_formed *f, uint32_t k, const struct yardstick *y,
-	struct acc_audited *v)
+judge_formed(struct acc_trial *t, const struct acc_formed *f, uint32_t k,
+	const struct yardstick *y0, struct acc_audited *v)
 {
 	const struct acc_dense *rec = &f->rec[k], *ref = &f->ref[k];
+	struct yardstick own = *y0, *y = &own;
 	struct acc_tally *tally = &t->j->tally[k];
 	struct acc_errsum s = {0}, coarse = {0};
 	const double *other = NULL;
 	struct acc_left left;
+	if (own.mixes && (own.wild || !acc_audit_row()->finite(rec->v, rec->n) ||
+				 !acc_audit_row()->finite(ref->v, rec->n))) {
+		acc_each_held(t->j->fwd.in, t->j->fwd.nin, squares, &own.top);
+		acc_each_held(t->j->fwd.kw, t->j->fwd.nkw, squares, &own.top);
+	}
+	/* What cannot be told leaves the element out. */
+	for (size_t i = 0; i < ref->n; i++)
+		ref->mag[i] = isnan(ref->mag[i]) ? INFINITY : ref->mag[i];
 	/* Where something is left out, it is looked at once more, with the other side. */
 	do {
 		left = (struct acc_left){0};

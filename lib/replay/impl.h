@@ -196,6 +196,8 @@ enum acc_fate {
 	ACC_LEFT /* nobody knows */
 };
 struct acc_range {
+	enum acc_dtype dtype;
+	bool cast; /* the operator is one */
 	double unit;
 	double own;    /* the largest number of the result's dtype, */
 	double narrow; /* of the narrowest that it was in before, */
@@ -204,6 +206,8 @@ struct acc_range {
 struct acc_range acc_range_of(enum acc_dtype own, double unit, double narrow);
 /* What was recorded, what it should be, and the size of what is summed up. */
 enum acc_fate acc_fate_of(const struct acc_range *g, double rec, double ref, double abs);
+/* The same of a result, which may be of any dtype: a whole number wraps, saturates ..., as the library has it. */
+enum acc_fate acc_fate_beyond(const struct acc_range *g, double rec, double ref, double abs);
 /* Further apart than rounding takes two sides? */
 bool acc_differs(double unit, double rec, double other);
 /* The other side's elements of one that is in memory; or through a window. NULL: there are none. */
@@ -365,9 +369,11 @@ struct acc_adjoint {
 	size_t first;              /* which element of the gradient is its first here */
 	struct acc_shared *shared; /* NULL: no other part adds to it */
 	bool linear;               /* by point, and linear in it */
-	bool exact;  /* NaN and Inf go through it as the operator itself passes them */
-	bool sloped; /* its slope tells whether it is right */
-	double part; /* share of the rows that were looked at, if so; else 0 */
+	bool flat, same;           /* by point, and the gradient is 0, or that of the output */
+	bool exact;      /* NaN and Inf go through it as the operator itself passes them */
+	bool one_by_one; /* in 16 bits, terms may be added to a sum in these */
+	bool sloped;     /* its slope tells whether it is right */
+	double part;     /* share of the rows that were looked at, if so; else 0 */
 };
 int acc_adjoint_move(struct acc_adjoint *a);
 int acc_adjoint_pick(struct acc_adjoint *a);

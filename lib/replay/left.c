@@ -12,6 +12,9 @@ acc_fate_of(const struct acc_range *g, double rec, double ref, double abs)
 	const bool wild = !isfinite(rec);
 	if (isnan(ref))
 		return isnan(rec) ? ACC_RIGHT : ACC_LEFT;
+	/* In f64 it may have overflowed here, and not there, on the way. */
+	if (g->own > acc_max_of(ACC_F32) && !isfinite(abs) && rec != ref)
+		return ACC_LEFT;
 	if (size > g->own * (1 + near)) {
 		if (rec == copysign(INFINITY, ref))
 			return ACC_RIGHT;
@@ -31,10 +34,79 @@ struct acc_range
 acc_range_of(enum acc_dtype own, double unit, double narrow)
 {
 	const double f32 = acc_max_of(ACC_F32), max = acc_max_of(own);
-	return (struct acc_range){.unit = unit,
+	return (struct acc_range){.dtype = own,
+		.unit = unit,
 		.own = max,
 		.narrow = narrow,
 		.sums = max > f32 ? max : f32};
+}
+
+/* --- what a dtype does not hold --- */
+
+static double
+low_bytes(int bits, bool sign, double x)
+{
+	const double all = ldexp(1, bits);
+	double m = fmod(trunc(x), all);
+	m = m < 0 ? m + all : m;
+	return sign && m >= all / 2 ? m - all : m;
+}
+
+/* By any library: of a cast, x86 makes the least number of 32 or 64 bits of what these do not hold, and of NaN,
+ * and the low bytes of that are 0; others saturate there first. */
+static enum acc_fate
+whole(const struct acc_range *g, double rec, double ref, double abs)
+{
+	const bool sign = acc_dtype_of(g->dtype)->cls == 'I';
+	const int bits = 8 * (int)acc_dtype_of(g->dtype)->size;
+	const double hi = acc_dtype_of(g->dtype)->max, lo = sign ? -ldexp(1, bits - 1) : 0;
+	const bool far = !(fabs(ref) < 0x1p31), nan = isnan(ref);
+	if (!g->cast && !(fabs(ref) < 0x1p53 && abs < 0x1p53))
+		return nan || rec != ref ? ACC_LEFT : ACC_RIGHT; /* no double holds it */
+	if (ref > lo - 1 && ref <= hi)
+		/* Whole numbers of what is none: each library rounds in its own way. */
+		return g->cast || ref == trunc(ref) || fabs(rec - ref) >= 1.5 ? ACC_NUMBER
+									      : ACC_RIGHT;
+	const bool fits = !nan && (rec == low_bytes(bits, sign, ref) || rec == (ref > 0 ? hi : lo));
+	const bool out = g->cast && (far || nan) && (rec == lo || rec == 0);
+	/* The largest of 32 or 64 bits has low bytes of its own. */
+	const bool top = g->cast &&
+			 (nan ? rec == hi : far && ref > 0 && rec == low_bytes(bits, sign, -1));
+	return fits || out || top ? ACC_RIGHT : ACC_NUMBER;
+}
+
+/* Powers of two alone, of either sign of what goes in. */
+static enum acc_fate
+power(double rec, double ref)
+{
+	int e;
+	const double size = fabs(ref), most = 0x1p127;
+	if (!(ref > 0) || isinf(ref) || size > 1.5 * most) {
+		if (isnan(rec) || (size > most && rec == most) || (ref == 0 && rec == 0x1p-127))
+			return ACC_RIGHT;
+		if (isnan(ref) || size > most)
+			return ACC_WRONG;
+	}
+	const double x = fmax(size, 0x1p-127), up = ldexp(1, (frexp(x, &e), e)), down = up / 2;
+	const double middle = 0.75 * up;
+	return (rec == down && x <= middle) || (rec == up && x >= middle) ? ACC_RIGHT : ACC_NUMBER;
+}
+
+enum acc_fate
+acc_fate_beyond(const struct acc_range *g, double rec, double ref, double abs)
+{
+	const enum acc_dtype t = g->dtype;
+	if (acc_dtype_of(t)->cls == 'B')
+		return rec == (ref != 0) ? ACC_RIGHT : ACC_NUMBER;
+	if (!acc_is_float(t))
+		return whole(g, rec, ref, abs);
+	if (t == ACC_F8E8M0)
+		return power(rec, ref);
+	/* Those of 8 bits saturate, or have a NaN in the place of Inf. */
+	if (acc_dtype_of(t)->size == 1 && g->cast && fabs(ref) > g->own &&
+		(isnan(rec) || rec == copysign(g->own, ref) || rec == copysign(INFINITY, ref)))
+		return ACC_RIGHT;
+	return acc_fate_of(g, rec, ref, abs);
 }
 
 /* --- the other side --- */

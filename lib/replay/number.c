@@ -65,6 +65,8 @@ acc_tiny_of(enum acc_dtype t)
 		return 0x1p-16;
 	case ACC_HIF8:
 		return 0x1p-22;
+	case ACC_F8E8M0:
+		return 0x1p-127;
 	default:
 		return 0;
 	}

@@ -34,6 +34,16 @@ line(const double *v, const size_t *t, size_t n, bool plain, double *room)
 	return room;
 }
 
+/* Of the terms, as a vector: what sums of some of them, rounded, err by. */
+static double
+length(const double *x, const double *y, size_t n, double add)
+{
+	double sq = add * add;
+	for (size_t k = 0; k < n; k++)
+		sq += x[k] * x[k] * y[k] * y[k];
+	return sqrt(sq);
+}
+
 /* So many columns of y are gathered at a time: then rows of x are read once for all of them. */
 enum { COLUMNS = 16 };
 
@@ -52,6 +62,9 @@ acc_product_eval(struct acc_replay *r, struct acc_dense *out)
 	if (yroom == NULL || xroom == NULL)
 		return ACC_EUNSUP;
 	const double *y[COLUMNS];
+	const bool parts = (r->op->flags & ACC_SUMS_PARTS) != 0 &&
+			   acc_unit_low(acc_unit(out[0].dtype));
+	const double step = parts ? 2 * acc_roundings(r, out[0].dtype) : 0;
 	bool xplain = neighbours(p.xk, p.nk), yplain = neighbours(p.yk, p.nk);
 	for (size_t b = 0; b < p.nb; b++)
 		for (size_t j0 = 0; j0 < p.n; j0 += COLUMNS) {
@@ -73,6 +86,8 @@ acc_product_eval(struct acc_replay *r, struct acc_dense *out)
 					out[0].v[o] = p.alpha * sum + add;
 					if (out[0].mag != NULL)
 						out[0].mag[o] = fabs(p.alpha) * abs + fabs(add);
+					if (parts && out[0].mag != NULL)
+						out[0].mag[o] += step * length(x, y[j], p.nk, add);
 				}
 			}
 		}

@@ -59,6 +59,14 @@ python_mod(double a, double b)
 	return m != 0 && (m < 0) != (b < 0) ? m + b : m;
 }
 
+/* What is left over is taken off before: then the quotient is exact. */
+static double
+floor_div(double a, double b)
+{
+	const double m = python_mod(a, b);
+	return b == 0 || isinf(b) || isnan(m) ? floor(a / b) : nearbyint((a - m) / b);
+}
+
 static double
 bits(int which, double a, double b)
 {
@@ -131,7 +139,7 @@ apply(int which, double a, double b)
 	case REMAINDER:
 		return python_mod(a, b);
 	case FLOOR_DIV:
-		return floor(a / b);
+		return floor_div(a, b);
 	case ATAN2:
 		return atan2(a, b);
 	case HYPOT:
@@ -146,7 +154,10 @@ rounding_mode(struct acc_replay *r, double (**f)(double))
 {
 	struct acc_str mode = {"", 0};
 	int rc = acc_arg_text(r, "rounding_mode", &mode);
-	*f = acc_str_is(mode, "floor") ? floor : acc_str_is(mode, "trunc") ? trunc : NULL;
+	*f = acc_str_is(mode, "floor")              ? floor
+	     : acc_str_is(mode, "trunc")            ? trunc
+	     : rc == 0 && r->op->which == FLOOR_DIV ? floor
+						    : NULL;
 	return rc;
 }
 
@@ -193,10 +204,56 @@ allow_number(struct acc_replay *r, int which, const struct acc_dense *const in[2
 			continue;
 		double step = acc_roundings(r, out->dtype);
 		for (size_t i = 0; i < out->n; i++)
-			out->mag[i] += step * fabs(raises      ? out->v[i] * log(fabs(out->v[i]))
-						      : scales ? out->v[i]
-							       : v);
+			out->mag[i] += step *
+				       fabs(raises      ? out->v[i] == 0
+								    ? 0
+								    : out->v[i] * log(fabs(out->v[i]))
+						    : scales ? out->v[i]
+							: v);
 	}
+}
+
+/* A quotient that is rounded before the step is taken may be on its other side. */
+static double
+step_near(const struct acc_dense *out, double a, double b)
+{
+	const double q = a / b, eps = acc_dtype_of(out->dtype)->eps, one = fabs(nearbyint(q) - q);
+	const bool near = isinf(b) || one <= eps * fabs(q);
+	return near && isfinite(q) ? 1 / acc_work_unit(acc_unit(out->dtype)) : 0;
+}
+
+/* fmod, remainder and quotients that are rounded jump: a number is what the framework's kernel takes it as, in the
+ * tensor's dtype, in f32, or as it is. Of these the one that the recorded output fits. */
+static void
+choose_number(struct acc_replay *r, const struct acc_dense *out,
+	const struct acc_dense *const in[2], double (*round)(double), double value[2])
+{
+	const int k = in[0]->v == &value[0] ? 0 : 1, which = r->op->which;
+	const struct acc_dense *x = in[1 - k];
+	const bool jumps = round != NULL || which == FMOD || which == REMAINDER;
+	if (!jumps || in[k]->v != &value[k] || in[k]->dtype != ACC_F64 || x->n != out->n)
+		return;
+	const double own = value[k],
+		     as[] = {acc_round_to(acc_is_float(x->dtype) ? x->dtype : ACC_F32, own),
+			     (float)own, own};
+	double best = INFINITY;
+	for (size_t i = 0; i < 3 && r->guess == 0 && r->rec[0].v != NULL; i++) {
+		double d = 0;
+		for (size_t o = 0; o < out->n; o++) {
+			const double a = k == 0 ? as[i] : x->v[o], b = k == 0 ? x->v[o] : as[i],
+				     y = apply(which, a, b),
+				     e = (round == NULL ? y : round(y)) - r->rec[0].v[o];
+			d += isfinite(e) ? fabs(e) : 0;
+		}
+		if (d < best) {
+			best = d;
+			value[k] = as[i];
+		}
+	}
+	if (r->guess != 0) /* the input is changed now */
+		value[k] = r->guess;
+	else if (r->rec[0].v != NULL && value[k] != 0)
+		r->guess = value[k];
 }
 
 static int
@@ -217,9 +274,14 @@ binary(struct acc_replay *r, struct acc_dense *out)
 		allow_number(r, which, in, out);
 		return 0;
 	}
+	choose_number(r, out, in, round, value);
+	if (!acc_is_float(out->dtype)) /* a factor of whole numbers is one */
+		alpha = trunc(alpha);
 	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b)) {
 		double y = alpha * in[1]->v[b.at[1]], x = apply(which, in[0]->v[b.at[0]], y);
 		out->v[i] = round != NULL ? round(x) : x;
+		if (round != NULL && out->mag != NULL && acc_is_float(out->dtype))
+			out->mag[i] = step_near(out, in[0]->v[b.at[0]], y);
 		if (alpha != 1 && out->mag != NULL) /* it may be rounded before it is added */
 			out->mag[i] = acc_roundings(r, out->dtype) * fabs(y);
 	}
@@ -279,6 +341,10 @@ ternary(struct acc_replay *r, struct acc_dense *out)
 	}
 	if (acc_arg_float(r, "value", &scale) < 0 || acc_broadcast_exact(r, &b, out, in, 3) < 0)
 		return ACC_EUNSUP;
+	if (!acc_is_float(out->dtype)) /* a factor of whole numbers is one */
+		scale = trunc(scale);
+	for (int k = 1; which == CLAMP && k < 3; k++) /* bounds are of the tensor's dtype */
+		value[k] = acc_round_to(in[0]->dtype, value[k]);
 	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b)) {
 		double x[3] = {in[0]->v[b.at[0]], in[1]->v[b.at[1]], in[2]->v[b.at[2]]};
 		out->v[i] = three(which, x, scale);
@@ -302,6 +368,13 @@ ternary(struct acc_replay *r, struct acc_dense *out)
 		.cls = "arithmetic", .rounding = ACC_ONCE, .eval = binary, .which = w, \
 		.cut = acc_cut_point \
 	}
+/* The slope along the first is 1. */
+#define JUMPS(n, w) \
+	{ \
+		.names = n, .sig = "input|x|self:same other|y|exponent:point", \
+		.cls = "arithmetic", .rounding = ACC_ONCE, .flags = ACC_STEPS, .eval = binary, \
+		.which = w, .cut = acc_cut_point \
+	}
 #define ONE(n, w) BINARY(n, "arithmetic", ACC_ONCE, w)
 #define EXACT(n, w) BINARY(n, "arithmetic", ACC_EXACT, w)
 const struct acc_op acc_ops_arithmetic[] = {
@@ -315,8 +388,8 @@ const struct acc_op acc_ops_arithmetic[] = {
 	BINARY("rpow", "function", ACC_FEW, RPOW),
 	EXACT("maximum Maximum", MAXIMUM),
 	EXACT("minimum Minimum", MINIMUM),
-	ONE("fmod", FMOD),
-	ONE("remainder imod FloorMod", REMAINDER),
+	JUMPS("fmod", FMOD),
+	JUMPS("remainder imod FloorMod", REMAINDER),
 	ONE("floor_divide ifloordiv FloorDiv", FLOOR_DIV),
 	BINARY("atan2", "function", ACC_FEW, ATAN2),
 	BINARY("hypot", "function", ACC_FEW, HYPOT),
@@ -350,14 +423,14 @@ const struct acc_op acc_ops_arithmetic[] = {
 		.cut = acc_cut_point,
 		.which = LERP},
 	{.names = "addcmul",
-		.sig = "input:point a|tensor1:point b|tensor2:point value",
+		.sig = "input:linear a|tensor1:linear b|tensor2:linear value",
 		.cls = "arithmetic",
 		.rounding = ACC_FEW,
 		.eval = ternary,
 		.cut = acc_cut_point,
 		.which = ADDCMUL},
 	{.names = "addcdiv",
-		.sig = "input:point a|tensor1:point b|tensor2:point value",
+		.sig = "input:linear a|tensor1:linear b|tensor2:point value",
 		.cls = "arithmetic",
 		.rounding = ACC_FEW,
 		.eval = ternary,

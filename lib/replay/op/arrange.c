@@ -310,8 +310,8 @@ cross(struct acc_replay *r, struct acc_dense *out)
 		size_t p = base + (k + 1) % 3 * inner, q = base + (k + 2) % 3 * inner;
 		double a = x->v[p] * y->v[q], b = x->v[q] * y->v[p];
 		out->v[i] = a - b;
-		if (out->mag != NULL)
-			out->mag[i] = fabs(a) + fabs(b);
+		if (out->mag != NULL) /* each may be rounded first */
+			out->mag[i] = (1 + acc_roundings(r, out->dtype)) * (fabs(a) + fabs(b));
 	}
 	return 0;
 }
@@ -335,7 +335,7 @@ addr(struct acc_replay *r, struct acc_dense *out)
 		double q = beta == 0 ? 0 : beta * c->v[w.at[0]];
 		out->v[i] = p + q;
 		if (out->mag != NULL)
-			out->mag[i] = fabs(p) + fabs(q);
+			out->mag[i] = (1 + acc_roundings(r, out->dtype)) * (fabs(p) + fabs(q));
 	}
 	return 0;
 }
@@ -362,15 +362,17 @@ bilinear(struct acc_replay *r, struct acc_dense *out)
 	for (size_t i = 0; i < out->n; i++) {
 		const double *u = x->v + i / no * ni, *v = y->v + i / no * nj,
 			     *m = w->v + i % no * ni * nj;
-		double sum = b == NULL ? 0 : b->v[i % no], mag = fabs(sum);
+		double sum = b == NULL ? 0 : b->v[i % no], mag = fabs(sum), sq = sum * sum;
 		for (size_t k = 0; k < ni * nj; k++) {
 			double term = u[k / nj] * m[k] * v[k % nj];
 			sum += term;
 			mag += fabs(term);
+			sq += term * term;
 		}
 		out->v[i] = sum;
-		if (out->mag != NULL)
-			out->mag[i] = mag;
+		if (out->mag !=
+			NULL) /* one of the two products may be rounded, and its bias comes last */
+			out->mag[i] = mag + 2 * acc_roundings(r, out->dtype) * sqrt(sq);
 	}
 	return 0;
 }

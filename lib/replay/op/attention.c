@@ -238,6 +238,11 @@ attention(struct acc_replay *r, struct acc_dense *out)
 	if (s == NULL)
 		return ACC_EUNSUP;
 	size_t group = a.q.nh / a.k.nh;
+	/* In 16 bits the probabilities are rounded before they are multiplied with v, as far as the largest so far
+	 * has them: a second time where that changes. */
+	const double step = acc_unit_low(acc_unit(out[0].dtype))
+				    ? 1.5 * acc_roundings(r, out[0].dtype)
+				    : 0;
 	for (size_t row = 0; row < a.q.nb * a.q.nh * a.q.ns; row++) {
 		size_t i = row % a.q.ns, h = row / a.q.ns % a.q.nh, b = row / a.q.ns / a.q.nh;
 		double top = -INFINITY, sum = 0;
@@ -249,15 +254,18 @@ attention(struct acc_replay *r, struct acc_dense *out)
 			sum += s[j] = exp(s[j] - top);
 		for (size_t d = 0; d < a.v.nd; d++) {
 			const double *v = a.v.v + b * a.v.sb + h / group * a.v.sh + d;
-			double x = 0, abs = 0;
+			double x = 0, abs = 0, sq = 0;
 			for (size_t j = 0; j < a.k.ns; j++) {
-				x += s[j] * v[j * a.v.ss];
-				abs += s[j] * fabs(v[j * a.v.ss]);
+				const double term = s[j] * v[j * a.v.ss];
+				x += term;
+				abs += fabs(term);
+				sq += term * term;
 			}
 			size_t o = b * a.o.sb + h * a.o.sh + i * a.o.ss + d;
 			out[0].v[o] = x / sum;
 			if (out[0].mag != NULL)
-				out[0].mag[o] = abs / sum * (1 + 2 * a.roughness * size);
+				out[0].mag[o] = abs / sum * (1 + 2 * a.roughness * size) +
+						step * sqrt(sq) / sum;
 		}
 		row_results(r, out, row, top, sum, size);
 	}

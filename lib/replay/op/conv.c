@@ -259,7 +259,7 @@ blocks(struct acc_replay *r, const char *name, struct acc_blocks *in, struct acc
 #define CONV(n, s, w) \
 	{ \
 		.names = n, .sig = s, .cls = "product", .rounding = ACC_FEW, .product = conv, \
-		.blocks = blocks, .which = w \
+		.blocks = blocks, .which = w, .flags = (w) ? ACC_SUMS_PARTS : 0 \
 	}
 const struct acc_op acc_ops_conv[] = {
 	CONV("conv1d npu_conv2d npu_conv3d Conv1d Conv2d Conv3d",

@@ -67,7 +67,9 @@ cdist(struct acc_replay *r, struct acc_dense *out)
 		out->v[o] = total(&s);
 		if (out->mag != NULL && p == 2 && (m > 25 || n > 25))
 			out->mag[o] = fmin(size / out->v[o],
-				sqrt(size / acc_work_unit(acc_unit(out->dtype))));
+					      sqrt(size / acc_work_unit(acc_unit(out->dtype)))) +
+				      sqrt(acc_tiny_of(out->dtype) * (double)len) /
+					      acc_work_unit(acc_unit(out->dtype));
 	}
 	return 0;
 }

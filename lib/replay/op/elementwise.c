@@ -102,8 +102,8 @@ unary(struct acc_replay *r, struct acc_dense *out)
 	if (acc_need_tensor(r, "input", &x) < 0 || arguments(r, out, &k) < 0 ||
 		acc_out_shape(r, out, x->shape, x->ndim) < 0)
 		return ACC_EUNSUP;
-	const bool inner = which == SINC || which == TANHSHRINK;
-	double step = inner ? acc_roundings(r, out->dtype) : 0;
+	const bool inner = which == SINC || which == TANHSHRINK, log_of = which == LOGIT;
+	double step = inner || log_of ? acc_roundings(r, out->dtype) : 0;
 	for (size_t i = 0; i < out->n; i++) {
 		out->v[i] = which == BITWISE_NOT && out->dtype == ACC_BOOL
 				    ? x->v[i] == 0
@@ -116,6 +116,8 @@ unary(struct acc_replay *r, struct acc_dense *out)
 		/* The argument of sin, tanh of x are rounded. */
 		if (out->mag != NULL && isfinite(x->v[i]) && inner)
 			out->mag[i] += step * fmin(1, fabs(x->v[i]));
+		if (out->mag != NULL && isfinite(out->v[i]) && log_of) /* x / (1 - x) is */
+			out->mag[i] += 2 * step;
 	}
 	return 0;
 }
@@ -234,6 +236,8 @@ binary(struct acc_replay *r, struct acc_dense *out)
 	}
 	if (acc_broadcast_exact(r, &b, out, in, 2) < 0)
 		return ACC_EUNSUP;
+	if (in[1] == &number && (which == CLAMP_MIN || which == CLAMP_MAX))
+		value = acc_round_to(in[0]->dtype, value); /* bounds are of the tensor's dtype */
 	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b)) {
 		double x = in[0]->v[b.at[0]], y = in[1]->v[b.at[1]];
 		out->v[i] = apply(which, x, y);
@@ -242,6 +246,25 @@ binary(struct acc_replay *r, struct acc_dense *out)
 			out->mag[i] = 1 + fabs(x) + fabs(y);
 	}
 	return 0;
+}
+
+/* 1 - tanh^2, which is subtracted from 1 */
+static double
+shrink_terms(struct acc_replay *r, double x, double slope)
+{
+	(void)r;
+	(void)slope;
+	return x == 0 ? 0 : 2;
+}
+
+/* (pi x cos(pi x) - sin(pi x)) / (pi x^2), where pi x is rounded */
+static double
+sinc_terms(struct acc_replay *r, double x, double slope)
+{
+	const double size = fabs(x);
+	(void)r;
+	(void)slope;
+	return size == 0 ? 0 : fmin(PI, 1 / size) + 2 / size + PI;
 }
 
 #define UNARY(n, c, rnd, s, w) \
@@ -258,14 +281,32 @@ binary(struct acc_replay *r, struct acc_dense *out)
 		.names = n, .sig = "input|self|x:point other|y|exponent|min|max|values:point", \
 		.cls = c, .rounding = rnd, .eval = binary, .which = w \
 	}
+#define LOGS(n, w) \
+	{ \
+		.names = n, .sig = "input|self|x:point other|y:point", .cls = "function", \
+		.rounding = ACC_FEW, .flags = ACC_LESS_OUTPUT, .eval = binary, .which = w \
+	}
 #define X "input|self|x:point "
 const struct acc_op acc_ops_elementwise[] = {
 	UNARY("threshold Threshold", "activation", ACC_EXACT, X "threshold value", THRESHOLD),
 	UNARY("hardshrink Hardshrink", "activation", ACC_EXACT, X "lambd", HARDSHRINK),
 	UNARY("softshrink Softshrink", "activation", ACC_FEW, X "lambd", SOFTSHRINK),
-	UNARY("tanhshrink Tanhshrink", "activation", ACC_FEW, X, TANHSHRINK),
+	{.names = "tanhshrink Tanhshrink",
+		.sig = X,
+		.cls = "activation",
+		.rounding = ACC_FEW,
+		.eval = unary,
+		.terms = shrink_terms,
+		.which = TANHSHRINK},
 	UNARY("logit", "function", ACC_FEW, X "eps", LOGIT),
-	UNIT("sinc", "function", X, SINC),
+	{.names = "sinc",
+		.sig = X,
+		.cls = "function",
+		.rounding = ACC_FEW,
+		.flags = ACC_UNIT_SCALE,
+		.eval = unary,
+		.terms = sinc_terms,
+		.which = SINC},
 	UNARY("deg2rad", "function", ACC_FEW, X, DEG2RAD),
 	UNARY("rad2deg", "function", ACC_FEW, X, RAD2DEG),
 	UNIT("lgamma", "function", X, LGAMMA),
@@ -285,8 +326,8 @@ const struct acc_op acc_ops_elementwise[] = {
 	BINARY("clamp_min", "arithmetic", ACC_ONCE, CLAMP_MIN),
 	BINARY("clamp_max", "arithmetic", ACC_ONCE, CLAMP_MAX),
 	BINARY("xlogy", "function", ACC_FEW, XLOGY),
-	BINARY("logaddexp", "function", ACC_FEW, LOGADDEXP),
-	BINARY("logaddexp2", "function", ACC_FEW, LOGADDEXP2),
+	LOGS("logaddexp", LOGADDEXP),
+	LOGS("logaddexp2", LOGADDEXP2),
 	BINARY("copysign", "arithmetic", ACC_EXACT, COPYSIGN),
 	BINARY("heaviside", "arithmetic", ACC_EXACT, HEAVISIDE),
 	BINARY("ldexp", "arithmetic", ACC_FEW, LDEXP),

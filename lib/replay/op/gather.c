@@ -273,7 +273,8 @@ masked_fill(struct acc_replay *r, struct acc_dense *out)
 #define MOVE(n, s, f) \
 	{ \
 		.names = n, .sig = s, .cls = "move", .rounding = ACC_EXACT, .eval = f, \
-		.rows = f == embedding, .cut = f == masked_fill ? acc_cut_point : NULL \
+		.flags = f == masked_fill ? 0 : ACC_GATHERS, .rows = f == embedding, \
+		.cut = f == masked_fill ? acc_cut_point : NULL \
 	}
 const struct acc_op acc_ops_gather[] = {
 	MOVE("embedding Embedding",

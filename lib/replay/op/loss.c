@@ -22,10 +22,13 @@ acc_loss_count(struct acc_loss *t, double term, double mag, double weight)
 	if (t->how == ACC_LOSS_NONE) {
 		t->out->v[t->at] = term;
 		if (t->out->mag != NULL)
-			t->out->mag[t->at] = mag;
+			t->out->mag[t->at] = mag + t->step * t->rough;
 	}
+	t->sq += t->rough * t->rough;
 	t->at++;
-	t->sum += term;
+	const double y = term - t->carry, next = t->sum + y;
+	t->carry = isfinite(next) ? (next - t->sum) - y : 0;
+	t->sum = next;
 	t->abs += mag;
 	t->weight += weight;
 }
@@ -40,7 +43,8 @@ acc_loss_finish(struct acc_replay *r, struct acc_loss *t, double divisor)
 	double by = t->how == ACC_LOSS_MEAN ? divisor : 1;
 	t->out->v[0] = t->sum / by;
 	if (t->out->mag != NULL)
-		t->out->mag[0] = t->abs / fabs(by);
+		/* The terms are rounded, and their sums may be, to 16 bits. */
+		t->out->mag[0] = (t->abs + t->step * (sqrt(t->sq) + fabs(t->sum))) / fabs(by);
 	return 0;
 }
 
@@ -131,6 +135,7 @@ one_place(const struct classes *k, bool cross, const double *x, size_t target, s
 		all += (k->w == NULL ? 1 : k->w->v[c]) * (lse - x[c * k->inner]);
 	if (k->smooth > 0)
 		v = (1 - k->smooth) * v + k->smooth * all / (double)k->c;
+	t->rough = fabs(v); /* the logarithm, which is picked */
 	acc_loss_count(t, v, mag + fabs(v), w);
 }
 
@@ -142,6 +147,7 @@ class_loss(struct acc_replay *r, struct acc_dense *out)
 	if (acc_loss_reduction(r, &t.how) < 0 || classes(r, &k) < 0 ||
 		(t.how == ACC_LOSS_NONE && acc_out_shape(r, out, k.t->shape, k.t->ndim) < 0))
 		return ACC_EUNSUP;
+	t.step = acc_roundings(r, out->dtype);
 	for (size_t i = 0; i < k.t->n; i++) {
 		double target = k.t->v[i];
 		const double *x = k.x->v + i / k.inner * k.c * k.inner + i % k.inner;
@@ -152,7 +158,14 @@ class_loss(struct acc_replay *r, struct acc_dense *out)
 		else
 			one_place(&k, r->op->which == CROSS, x, (size_t)target, &t);
 	}
-	return acc_loss_finish(r, &t, t.weight);
+	if (acc_loss_finish(r, &t, t.weight) < 0)
+		return ACC_EUNSUP;
+	/* All classes of all rows may be summed up in 16 bits first. */
+	const double sum = t.abs * (double)k.c;
+	if (k.smooth > 0 && out->mag != NULL && t.how != ACC_LOSS_NONE && r->rec[0].v != NULL &&
+		!isfinite(r->rec[0].v[0]) && sum > acc_max_of(out->dtype))
+		out->mag[0] = INFINITY;
+	return 0;
 }
 
 /* --- element by element --- */
@@ -204,6 +217,28 @@ terms(int which, double x, double y)
 	return which != BCE_LOGITS ? 0 : fabs((1 - y) * x) + fmax(-x, 0) + 1;
 }
 
+/* What frameworks round on the way to a term where they compute it in steps: the sum of the sizes. */
+static double
+rough(int which, double x, double y, double v, const struct pair *k)
+{
+	const double d = fabs(x - y);
+	switch (which) {
+	case MSE:
+		return 2 * v;
+	case L1:
+		return 0;
+	case SMOOTH_L1:
+	case HUBER:
+		return d <= k->beta ? 2 * v : 2 * k->beta * d;
+	case BCE_LOGITS:
+		return fabs(x) * (1 + fabs(1 - y)) + 2 * (log1p(exp(-fabs(x))) + fmax(-x, 0));
+	case BCE:
+		return fabs(v);
+	default:
+		return fabs(v) + fabs(x * y);
+	}
+}
+
 static int
 pair_arguments(struct acc_replay *r, struct pair *k)
 {
@@ -240,9 +275,13 @@ pair_loss(struct acc_replay *r, struct acc_dense *out)
 		return acc_cannot(r, "inputs that are broadcast");
 	if (t.how == ACC_LOSS_NONE && acc_out_shape(r, out, x->shape, x->ndim) < 0)
 		return ACC_EUNSUP;
+	t.step = acc_roundings(r, out->dtype);
 	for (size_t i = 0; i < x->n; i++) {
 		const double by = w == NULL ? 1 : w->v[i];
 		double v = term(r->op->which, x->v[i], y->v[i], &k) * by;
+		t.rough = rough(r->op->which, x->v[i], y->v[i], v, &k) *
+				  (w == NULL ? 1 : fabs(by)) +
+			  (w == NULL ? 0 : fabs(v));
 		acc_loss_count(&t, v,
 			fabs(v) + fabs(x->v[i] * y->v[i]) +
 				fabs(by) * terms(r->op->which, x->v[i], y->v[i]),

@@ -10,7 +10,10 @@ enum { ACC_LOSS_NONE, ACC_LOSS_MEAN, ACC_LOSS_SUM };
  * its shape before. */
 struct acc_loss {
 	int how;
-	double sum, abs, weight;
+	double sum, abs, weight, sq;
+	double carry; /* what the sum was rounded by */
+	double step;  /* of a rounding, in units of abs */
+	double rough; /* of the next term: the size of what is rounded on the way to it, each time */
 	size_t at;
 	struct acc_dense *out;
 };

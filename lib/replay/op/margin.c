@@ -94,11 +94,17 @@ each_loss(struct acc_replay *r, struct acc_dense *out)
 	}
 	if (t.how == ACC_LOSS_NONE && acc_out_shape(r, out, in[0]->shape, in[0]->ndim) < 0)
 		return ACC_EUNSUP;
+	t.step = acc_roundings(r, out->dtype);
+	const double most = log(fmin(acc_max_of(out->dtype), acc_max_of(ACC_F32)));
 	for (size_t i = 0; i < in[0]->n; i++) {
 		double x[3] = {0}, mag;
 		for (size_t a = 0; a < n; a++)
 			x[a] = in[a]->v[i / step[a]];
 		double v = each_term(which, x, &k, &mag);
+		/* Each step is rounded, in 16 bits, too; and log(1 + exp(x)) overflows where it is computed so. */
+		t.rough = mag;
+		if (which == SOFT && v > most)
+			mag = INFINITY;
 		acc_loss_count(&t, v, mag, 1);
 	}
 	return acc_loss_finish(r, &t, (double)in[0]->n);

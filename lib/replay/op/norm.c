@@ -212,7 +212,8 @@ layer_norm(struct acc_replay *r, struct acc_dense *out)
 	bool centre = r->op->which == LAYER || r->op->which == BARE_LAYER;
 	double eps = centre ? 1e-5 : 1e-6;
 	if (r->op->which == RMS && !r->module && acc_arg(r, "eps") == NULL && x->n > 0)
-		eps = acc_dtype_of(x->dtype)->eps;
+		/* In 16 bits it computes in f32, and takes its eps. */
+		eps = acc_dtype_of(acc_unit_low(acc_unit(x->dtype)) ? ACC_F32 : x->dtype)->eps;
 	return finish(r, x, &l, &f, centre, eps, out);
 }
 
@@ -377,7 +378,8 @@ response_blocks(struct acc_replay *r, const char *name, struct acc_blocks *in,
 #define NORM(n, s, f, b, w) \
 	{ \
 		.names = n, .sig = s, .cls = "norm", .rounding = ACC_FEW, .eval = f, .blocks = b, \
-		.flags = ACC_TELLS_STEPS, .which = w, .cut = f == layer_norm ? layer_cut : NULL \
+		.flags = ACC_TELLS_STEPS | ACC_LESS_MEAN, .which = w, \
+		.cut = f == layer_norm ? layer_cut : NULL \
 	}
 const struct acc_op acc_ops_norm[] = {
 	NORM("LayerNorm FusedLayerNorm",

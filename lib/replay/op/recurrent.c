@@ -450,8 +450,8 @@ recurrent(struct acc_replay *r, struct acc_dense *out)
 /* Of packed sequences, their sizes are the second argument, and all others one later. */
 #define LAYER(n, kind) \
 	{ \
-		.names = n, .cls = "recurrent", .rounding = ACC_FEW, .flags = ACC_IN_STEPS, \
-		.eval = recurrent, .which = kind, \
+		.names = n, .cls = "recurrent", .rounding = ACC_FEW, \
+		.flags = ACC_IN_STEPS | ACC_SAVES_OUTPUT, .eval = recurrent, .which = kind, \
 		.sig = "input:any hx:any params:any has_biases:any num_layers dropout train " \
 		       "bidirectional batch_first" \
 	}

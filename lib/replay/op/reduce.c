@@ -97,7 +97,8 @@ check(struct acc_replay *r, const struct plan *p, const struct acc_dense *out)
 }
 
 struct numbers {
-	double order, correction;
+	double order, correction, step;
+	double least; /* the root of the smallest number, in units of mag */
 };
 
 /* Where the extreme is: of equal ones the first. NaN is the most extreme. */
@@ -149,9 +150,13 @@ norm(const double *x, const size_t *red, size_t n, double order)
 static double
 variance(const double *x, const size_t *red, size_t n, double correction)
 {
-	double abs, mean = total(x, red, n, &abs) / (double)n, sq = 0;
-	for (size_t i = 0; i < n; i++)
-		sq += (x[red[i]] - mean) * (x[red[i]] - mean);
+	double abs, mean = total(x, red, n, &abs) / (double)n;
+	double sq = 0, carry = 0;
+	for (size_t i = 0; i < n; i++) {
+		const double d = x[red[i]] - mean, y = d * d - carry, t = sq + y;
+		carry = isfinite(t) ? (t - sq) - y : 0;
+		sq = t;
+	}
 	return sq / fmax(0, (double)n - correction);
 }
 
@@ -190,7 +195,8 @@ reduce(int which, const double *x, const size_t *red, size_t n, const struct num
 	case PROD:
 		for (size_t i = 0; i < n; i++)
 			prod *= x[red[i]];
-		*mag = fabs(prod) * (double)n;
+		/* In 16 bits, too, each is rounded. */
+		*mag = fabs(prod) * ((double)n + k->step * sqrt((double)n));
 		return prod;
 	case AMAX:
 	case MAX:
@@ -205,14 +211,24 @@ reduce(int which, const double *x, const size_t *red, size_t n, const struct num
 	case COUNT_NONZERO:
 		return count_if(x, red, n);
 	case NORM:
-		return norm(x, red, n, k->order);
+		sum = norm(x, red, n, k->order);
+		/* Squares of what is small are lost. */
+		*mag = isfinite(k->order) && k->order > 1 ? sum + k->least * sqrt((double)n) : 0;
+		return sum;
 	case VAR:
-		return variance(x, red, n, k->correction);
 	case STD:
-		return sqrt(variance(x, red, n, k->correction));
+		sum = variance(x, red, n, k->correction);
+		sum = which == STD ? sqrt(sum) : sum;
+		*mag = sum * (1 + sqrt((double)n) / 64);
+		return sum;
 	default: /* LOGSUMEXP */
 		sum = logsumexp(x, red, n);
-		*mag = n > 0 && isfinite(sum) ? fabs(x[red[extreme(x, red, n, true)]]) + 1 : 0;
+		if (n > 0 &&
+			isfinite(
+				sum)) { /* of a sum that is rounded before its logarithm is taken */
+			const double top = x[red[extreme(x, red, n, true)]];
+			*mag = fabs(top) + 1 + k->step * (2 + fabs(sum - top));
+		}
 		return sum;
 	}
 }
@@ -222,7 +238,12 @@ arguments(struct acc_replay *r, struct numbers *k)
 {
 	struct acc_str text = {"", 0};
 	bool unbiased = true;
-	*k = (struct numbers){2, 1};
+	const enum acc_dtype own = r->nrec > 0 ? r->rec[0].dtype : ACC_NODTYPE;
+	*k = (struct numbers){2, 1, 0, 0};
+	if (acc_is_float(own))
+		k->least = (own == ACC_F64 ? 0x1p-511 : 0x1p-63) / acc_work_unit(acc_unit(own));
+	if (r->op->which == PROD || r->op->which == LOGSUMEXP)
+		k->step = acc_roundings(r, r->rec[0].dtype);
 	if (r->op->which == NORM) {
 		const struct acc_value *v = acc_arg(r, "p");
 		if (v == NULL || v->type != ACC_A_TEXT)
@@ -317,6 +338,7 @@ running(struct acc_replay *r, struct acc_dense *out)
 	if (x->ndim > 1 && acc_arg(r, "dim") == NULL)
 		return acc_cannot(r, "its dimension was not recorded");
 	size_t inner = 1, len = x->ndim == 0 ? 1 : (size_t)x->shape[dim];
+	const double step = r->op->which == CUMPROD ? acc_roundings(r, out->dtype) : 0;
 	for (uint32_t d = dim + 1; d < x->ndim; d++)
 		inner *= (size_t)x->shape[d];
 	for (size_t i = 0; i < x->n; i++) {
@@ -325,7 +347,8 @@ running(struct acc_replay *r, struct acc_dense *out)
 		out->v[i] = sum ? before + x->v[i] : before * x->v[i];
 		if (out->mag != NULL)
 			out->mag[i] = sum ? fabs(x->v[i]) + (first ? 0 : out->mag[i - inner])
-					  : fabs(out->v[i]) * (double)len;
+					  : fabs(out->v[i]) *
+						      ((double)len + step * sqrt((double)len));
 	}
 	return 0;
 }
@@ -361,6 +384,12 @@ blocks(struct acc_replay *r, const char *name, struct acc_blocks *in, struct acc
 		.names = n, .sig = s, .cls = c, .rounding = rnd, .eval = some, .blocks = blocks, \
 		.which = w \
 	}
+#define SPREAD(n, w) \
+	{ \
+		.names = n, .sig = "input|x|self:block dim|axis unbiased keepdim correction", \
+		.cls = "reduce", .rounding = ACC_FEW, .flags = ACC_LESS_MEAN, .eval = some, \
+		.blocks = blocks, .which = w \
+	}
 #define EXTREME(n, two, w) \
 	{ \
 		.names = n, .of_two = two, .cls = "reduce", .rounding = ACC_EXACT, .eval = some, \
@@ -382,10 +411,8 @@ const struct acc_op acc_ops_reduce[] = {
 	REDUCE("any ReduceAny", SIG, "reduce", ACC_EXACT, ANY),
 	REDUCE("count_nonzero", SIG, "reduce", ACC_EXACT, COUNT_NONZERO),
 	REDUCE("norm", "input|x|self:block p|ord dim|axis keepdim dtype", "reduce", ACC_FEW, NORM),
-	REDUCE("var", "input|x|self:block dim|axis unbiased keepdim correction", "reduce", ACC_FEW,
-		VAR),
-	REDUCE("std", "input|x|self:block dim|axis unbiased keepdim correction", "reduce", ACC_FEW,
-		STD),
+	SPREAD("var", VAR),
+	SPREAD("std", STD),
 	{.names = "logsumexp",
 		.sig = SIG,
 		.cls = "softmax",

@@ -12,6 +12,7 @@ struct writer {
 	const double *rec;
 	uint32_t *times; /* each element was written to */
 	bool self;       /* what was there before counts */
+	bool scaled;     /* what is written was multiplied before */
 	double step;     /* of a rounding, in units of mag */
 	bool twice;      /* an element was put more than once: which one stays is not laid down */
 };
@@ -66,13 +67,16 @@ put(struct writer *w, size_t at, double v)
 		return;
 	}
 	bool fresh = first && !w->self;
+	const double before = fabs(*y);
 	*y = fresh ? v : combine(w->how, *y, v);
 	if (w->out->mag == NULL)
 		return;
 	double *mag = &w->out->mag[at];
 	*mag = w->how == MUL ? fabs(*y) * (1 + w->times[at]) : (fresh ? 0 : *mag) + fabs(v);
 	if (!first) /* atomic additions round each time */
-		*mag += fabs(*y) * w->step;
+		*mag += (w->how == MUL ? fabs(*y) : before) * w->step;
+	if (w->scaled) /* and so does what is added */
+		*mag += fabs(v) * w->step;
 }
 
 static int
@@ -189,6 +193,7 @@ by_rows(struct acc_replay *r, struct acc_dense *out)
 		(fill ? acc_arg_float(r, "value", &number) : acc_need_tensor(r, "source", &src)) <
 			0)
 		return ACC_EUNSUP;
+	w.scaled = alpha != 1;
 	if (x->ndim > 0)
 		memcpy(shape, x->shape, x->ndim * sizeof *shape);
 	shape[dim] = (int64_t)ids->n;

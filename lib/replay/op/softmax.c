@@ -39,6 +39,8 @@ one(const double *x, size_t n, size_t step, bool log_of, double *y, double *mag)
 		row->exp(x, top, n, y);
 		sum = row->sum(y, n, &abs);
 		row->part(y, x, top, sum, n, mag);
+		for (size_t i = 0; mag != NULL && i < n; i++)
+			mag[i] += fabs(y[i]); /* the sum is rounded, too */
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
@@ -52,7 +54,7 @@ one(const double *x, size_t n, size_t step, bool log_of, double *y, double *mag)
 		 * though little may be left of its logarithm. */
 		if (mag != NULL && isfinite(d))
 			mag[i * step] = log_of ? fabs(d) + log(sum) + fabs(top) + 1
-					       : y[i * step] * fabs(d);
+					       : y[i * step] * (1 + fabs(d));
 	}
 }
 

@@ -428,21 +428,41 @@ gated(struct acc_replay *r, struct acc_dense *out)
 	return 0;
 }
 
+/* The exponential grows with what its argument, a quotient, is rounded by. */
+static double
+exponent_terms(struct acc_replay *r, double x, double slope)
+{
+	struct numbers k;
+	return x < 0 && arguments(r, &k) == 0
+		       ? 2 * fabs(slope * x / (r->op->which == CELU ? k.a : 1))
+		       : 0;
+}
+
 #define UNARY(n, c, rnd, f, s, w) \
 	{ \
 		.names = n, .sig = s, .cls = c, .rounding = rnd, .flags = f, .eval = unary, \
 		.which = w, .cut = acc_cut_point \
 	}
+#define EXPONENTIAL(n, s, w) \
+	{ \
+		.names = n, .sig = s, .cls = "activation", .rounding = ACC_FEW, \
+		.flags = ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, .eval = unary, \
+		.which = w, .cut = acc_cut_point, .terms = exponent_terms \
+	}
 #define ROW(n, w) UNARY(n, "function", ACC_FEW, 0, "input|x|self:point", w)
 #define UNIT(n, w) \
 	UNARY(n, "function", ACC_FEW, ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, \
+		"input|x|self:point", w)
+#define WAVE(n, w) \
+	UNARY(n, "function", ACC_FEW, \
+		ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS | ACC_PERIODIC, \
 		"input|x|self:point", w)
 #define BOUND(n, w) \
 	UNARY(n, "function", ACC_FEW, ACC_UNTIL_ONE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, \
 		"input|x|self:point", w)
 #define ACTIVATION(n, s, w) \
 	UNARY(n, "activation", ACC_FEW, ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, s, w)
-#define STEPS(n, w) UNARY(n, "move", ACC_EXACT, 0, "input|x|self:point", w)
+#define STEPS(n, w) UNARY(n, "move", ACC_EXACT, 0, "input|x|self:flat", w)
 const struct acc_op acc_ops_unary[] = {
 	UNARY("neg Neg", "arithmetic", ACC_EXACT, 0, "input|x|self:point", NEG),
 	UNARY("abs Abs", "arithmetic", ACC_EXACT, 0, "input|x|self:point", ABS),
@@ -458,9 +478,9 @@ const struct acc_op acc_ops_unary[] = {
 	UNIT("expm1", EXPM1),
 	UNIT("exp2", EXP2),
 	UNIT("log1p", LOG1P),
-	UNIT("sin Sin", SIN),
-	UNIT("cos Cos", COS),
-	UNIT("tan", TAN),
+	WAVE("sin Sin", SIN),
+	WAVE("cos Cos", COS),
+	WAVE("tan", TAN),
 	BOUND("asin", ASIN),
 	BOUND("acos", ACOS),
 	UNIT("atan", ATAN),
@@ -481,21 +501,22 @@ const struct acc_op acc_ops_unary[] = {
 		"input:point min_val max_val inplace", HARDTANH),
 	UNARY("leaky_relu LeakyReLU", "activation", ACC_ONCE, 0,
 		"input|x:point negative_slope|alpha inplace", LEAKY),
-	ACTIVATION("elu ELU", "input:point alpha inplace", ELU),
-	ACTIVATION("celu CELU", "input:point alpha inplace", CELU),
-	ACTIVATION("selu SELU", "input:point inplace", SELU),
+	EXPONENTIAL("elu ELU", "input:point alpha inplace", ELU),
+	EXPONENTIAL("celu CELU", "input:point alpha inplace", CELU),
+	EXPONENTIAL("selu SELU", "input:point inplace", SELU),
 	ACTIVATION("silu npu_silu SiLU Silu", "input|x:point inplace", SILU),
 	ACTIVATION("gelu npu_gelu GELU", "input|x|self:point approximate", GELU),
 	ACTIVATION("fast_gelu npu_fast_gelu QuickGELUActivation", "input|x|self:point", QUICK_GELU),
 	ACTIVATION("mish npu_mish Mish", "input:point inplace", MISH),
 	ACTIVATION("hardswish Hardswish", "input:point inplace", HARDSWISH),
 	ACTIVATION("hardsigmoid Hardsigmoid", "input:point inplace", HARDSIGMOID),
-	ACTIVATION("softsign Softsign", "input:point", SOFTSIGN),
+	UNARY("softsign Softsign", "activation", ACC_FEW, ACC_SAVES_OUTPUT | ACC_TELLS_STEPS,
+		"input:point", SOFTSIGN),
 	STEPS("floor Floor", FLOOR),
 	STEPS("ceil", CEIL),
 	STEPS("trunc", TRUNC),
-	STEPS("frac", FRAC),
-	UNARY("round", "move", ACC_EXACT, 0, "input:point decimals", ROUND),
+	UNARY("frac", "move", ACC_EXACT, 0, "input|x|self:same", FRAC),
+	UNARY("round", "move", ACC_EXACT, 0, "input:flat decimals", ROUND),
 	STEPS("logical_not LogicalNot", LOGICAL_NOT),
 	STEPS("isnan", ISNAN),
 	STEPS("isinf", ISINF),

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Op calls as torch's own kernels compute them on a CPU, recorded by accrecord: each is right, though it rounds on
+its way, or is by a rule of its own. Made with torch 2.15:
+
+    PYTHONPATH=python BIN=bin tests/data/make_kernels.py FOLDER && tar -C FOLDER -czf tests/data/wild/kernels.tar.gz .
+
+FOLDER/plants has a line for each output that can be made another one: whether that is right by another rule or
+wrong, the output's name, where in rank0.step0.data a byte becomes which, and where in rank0.acc the checksum's four
+do, in octal.
+"""
+import json
+import os
+import subprocess
+import sys
+import zlib
+
+import accrecord
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(7)
+torch.set_num_threads(1)
+bf16, f16, f32, f64 = torch.bfloat16, torch.float16, torch.float32, torch.float64
+
+
+def rand(*shape, dtype=f32):
+    return torch.randn(shape, dtype=f64).to(dtype).requires_grad_(True)
+
+
+def casts():
+    torch.arange(-300, 300, dtype=torch.int32).to(torch.int8)
+    torch.arange(-290, 300, dtype=torch.int64).to(torch.uint8)
+    torch.tensor([3e9, -3e9, 1.5, -1.5, 7.0]).to(torch.int32)
+    torch.tensor([-1.0, -2.5, 3.7, 255.9, 0.0]).to(torch.uint8)
+    torch.tensor([400.0, 448.0, 460.0, 1000.0, -1000.0, 1.0]).to(torch.float8_e4m3fn)
+    torch.tensor([3.0, 2.5, 5.0, 6.0, 1.5, 17.0, 1e6]).to(torch.float8_e8m0fnu)
+    torch.tensor([200, 100, 7], dtype=torch.uint8) + torch.tensor([100, 100, 7], dtype=torch.uint8)
+    torch.matmul(torch.randint(0, 9, (3, 40)).to(torch.uint8), torch.randint(0, 9, (40, 4)).to(torch.uint8))
+    torch.addcmul(*(torch.randint(0, 9, (3, 4)) for _ in range(3)), value=0.7)
+
+
+def numbers():
+    for t in (f32, bf16, f16):
+        torch.fmod(rand(9, 7, dtype=t), 0.7)
+        torch.remainder(rand(9, 7, dtype=t), 0.7)
+    near = torch.tensor([0.69921875, 0.703125, 0.5, 1.0], dtype=bf16).requires_grad_(True)
+    near.clamp(-0.5, 0.7).sum().backward()
+    F.rms_norm((rand(4, 16, dtype=bf16) * 0.01).detach(), (16,))
+
+
+def roundings():
+    F.mse_loss(rand(16, 16, dtype=bf16), rand(16, 16, dtype=bf16), reduction="none")
+    F.binary_cross_entropy_with_logits(rand(16, 16, dtype=bf16), torch.rand(16, 16).to(bf16), reduction="none")
+    F.scaled_dot_product_attention(*(rand(1, 2, 24, 8, dtype=bf16) for _ in range(3)))
+    torch.index_add(rand(5, 16, dtype=bf16), 0, torch.randint(0, 5, (60,)), rand(60, 16, dtype=bf16), alpha=0.5)
+    torch.linalg.cross(rand(12, 3, dtype=bf16), rand(12, 3, dtype=bf16))
+    torch.prod(rand(24, 16, dtype=bf16), 0)
+    torch.logit(torch.rand(8, 16).to(bf16))
+    w = rand(3, 4, dtype=bf16)
+    F.embedding(torch.randint(0, 3, (900,)), w).backward(rand(900, 4, dtype=bf16).detach())
+
+
+def kinks():
+    x = rand(40, 50)
+    y = torch.randn(40, 50)
+    y[0, :9] = x[0, :9].detach() + torch.randn(9) * 1e-7  # nearer than a step of the test
+    F.l1_loss(x, y).backward()
+    x = rand(9, 7, dtype=f16)
+    (x - torch.tanh(x)).sum()
+    F.tanhshrink(x).backward(rand(9, 7, dtype=f16).detach())
+    x = (rand(9, 7) * 1e15).detach().requires_grad_(True)
+    torch.round(x).backward(torch.ones_like(x))
+
+
+# Element by byte: 300 is saturated, 1000 is 448; and what no rule gives.
+PLANTS = """
+right Tensor.to.0.forward 0 128
+right Tensor.to.4.forward 3 126
+right Tensor.add.0.forward 0 255
+wrong Tensor.to.0.forward 0 77
+wrong Tensor.to.1.forward 1 7
+wrong Tensor.to.2.forward 0 5
+wrong Tensor.to.3.forward 0 9
+wrong Tensor.to.4.forward 3 56
+wrong Tensor.to.5.forward 0 131
+wrong Tensor.add.0.forward 0 1
+wrong Torch.matmul.0.forward 2 1
+wrong Torch.fmod.1.forward 1 65
+wrong Tensor.clamp.0.backward 7 64
+wrong Functional.mse_loss.0.forward 1 65
+wrong Torch.prod.0.forward 1 66
+wrong Functional.l1_loss.0.backward 403 64
+wrong Functional.tanhshrink.0.backward 1 120
+wrong Torch.round.0.backward 3 63
+"""
+
+
+def plants(folder):
+    said = subprocess.run(f"{os.environ['BIN']}/accdump-read {folder} | {os.environ['BIN']}/accfmt --json",
+                          shell=True, capture_output=True, text=True, check=True).stdout
+    at = {r["name"]: r for r in map(json.loads, said.splitlines()) if "off" in r}
+    record = open(f"{folder}/rank0.acc", "rb").read()
+    data = open(f"{folder}/rank0.step0.data", "rb").read()
+    with open(f"{folder}/plants", "w") as f:
+        for kind, name, byte, value in (line.split() for line in PLANTS.split("\n") if line):
+            r = at[name + ".output.0"]
+            old = bytearray(data[r["off"]:r["off"] + r["len"]])
+            crc = record.index(zlib.crc32(old).to_bytes(4, "big"), record.index((name + ".output.0").encode()))
+            old[int(byte)] = int(value)
+            print(kind, name, r["off"] + int(byte), oct(int(value))[2:], crc,
+                  *(oct(b)[2:] for b in zlib.crc32(old).to_bytes(4, "big")), file=f)
+
+
+if len(sys.argv) > 2:  # a recording ends with its process
+    accrecord.start_record(output_dir=sys.argv[1], record_level=2, record_stack=False)
+    for part in casts, numbers, roundings, kinks:
+        part()
+else:
+    subprocess.run([sys.executable, *sys.argv, "record"], check=True)
+    plants(sys.argv[1])

@@ -1,0 +1,40 @@
+load helper
+# What torch's own kernels compute (make_kernels.py) is right, though it rounds on the way or goes by a rule of its own;
+# and where one element is what no rule gives, it is found.
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	mkdir right
+	tar -xzf "$ROOT/tests/data/wild/kernels.tar.gz" -C right
+}
+
+# Each of a kind in a copy of its own: what is named then, beside its name.
+planted() { # right or wrong
+	while read -r kind name at value crc a b c d; do
+		[ "$kind" = "$1" ] || continue
+		rm -rf planted
+		cp -r right planted
+		printf '%b' "\\0$value" | dd of=planted/rank0.step0.data bs=1 seek="$at" conv=notrunc status=none
+		printf '%b' "\\0$a\\0$b\\0$c\\0$d" | dd of=planted/rank0.acc bs=1 seek="$crc" conv=notrunc status=none
+		accdump-read planted | accaudit >out
+		echo "$name.output.0: $(accfmt --json out | jq -r 'select(.["audit.ok"] == false) | .name')"
+	done <right/plants
+}
+
+@test "casts, whole numbers that wrap, numbers as kernels take them, rounded steps, kinks: none is accused" {
+	accdump-read right | accaudit | accfmt --json | jq -c 'select(.io == "out")' >out
+	jq -es 'map(select(.["audit.ok"])) | length >= 45' out
+	jq -es 'map(select(.["audit.ok"] == false) | .name) == []' out
+}
+
+@test "a cast is right by any library's rule: the nearest that the dtype holds in place of the low bytes" {
+	planted right >said
+	[ "$(wc -l <said)" -eq 3 ]
+	run ! grep -v ': $' said
+}
+
+@test "what no rule gives is named, and nothing else" {
+	planted wrong >said
+	[ "$(wc -l <said)" -eq 15 ]
+	awk '$1 != $2 ":" {print; bad = 1} END {exit bad}' said
+}
