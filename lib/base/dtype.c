@@ -136,7 +136,8 @@ acc_dtype_numpy(struct acc_str k)
 	} row[] = {{"f2", ACC_F16}, {"f4", ACC_F32}, {"f8", ACC_F64}, {"i1", ACC_I8},
 		{"i2", ACC_I16}, {"i4", ACC_I32}, {"i8", ACC_I64}, {"u1", ACC_U8}, {"u2", ACC_U16},
 		{"u4", ACC_U32}, {"u8", ACC_U64}, {"b1", ACC_BOOL}, {"c8", ACC_C64},
-		{"c16", ACC_C128}, {"V2", ACC_BF16}, {"E2", ACC_BF16}, {"h2", ACC_BF16}};
+		{"c16", ACC_C128}, {"V2", ACC_BF16}, {"E2", ACC_BF16}, {"h2", ACC_BF16},
+		{"f1", ACC_F8E5M2}}; /* as ml_dtypes has it: of its others with one byte, V1 tells nothing */
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		if (acc_str_is(k, row[i].text))
 			return row[i].t;

@@ -120,6 +120,7 @@ main(void)
 	type("'<h2'", "bf16", false);
 	type("'|V2'", "bf16", false);
 	type("'<V2'", "bf16", false);
+	type("'<f1'", "f8e5m2", false);
 	type("'>f2'", "f16", true);
 	type("'|i1'", "i8", false);
 	type("'=f4'", "f32", false);
