@@ -44,8 +44,6 @@ static struct acc_val
 norm(struct acc_subject *s)
 {
 	const struct acc_one *o = s->one;
-	if (empty(o))
-		return acc_nil();
 	if (o->nan > 0)
 		return acc_f64(NAN);
 	return acc_f64(o->posinf + o->neginf > 0 ? INFINITY : sqrt(acc_sum_value(&o->sumsq)));
