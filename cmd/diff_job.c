@@ -6,7 +6,6 @@
 #include "diff_run.h"
 #include "diff_sum.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -341,27 +340,21 @@ static void
 print_all(struct job *j)
 {
 	const char *line = sum_line(j->sum, j->held);
-	struct stat st;
-	off_t at = 0;
+	char buf[65536];
+	struct acc_err e = {0};
+	int64_t n;
 	if (line != NULL && j->out < 0)
 		say(j, "%s", line);
 	if (j->out < 0)
 		return;
 	if (line != NULL)
 		printf("%s\n\n", line);
-	if (fflush(stdout) != 0)
-		cli_die("standard output:");
-	if (fstat(j->out, &st) < 0)
-		cli_die("a temporary file:");
-	while (at < st.st_size) {
-		char buf[65536];
-		const ssize_t n = pread(j->out, buf, sizeof buf, at);
-		if (n <= 0 && errno != EINTR)
-			cli_die("a temporary file:");
-		if (n > 0 && fwrite(buf, 1, (size_t)n, stdout) != (size_t)n)
+	for (uint64_t at = 0; (n = acc_file_peek(j->out, buf, sizeof buf, at, &e)) > 0;
+		at += (uint64_t)n)
+		if (fwrite(buf, 1, (size_t)n, stdout) != (size_t)n)
 			cli_die("standard output:");
-		at += n > 0 ? n : 0;
-	}
+	if (n < 0)
+		cli_die_err(&e);
 }
 
 /* Folders of which no part has a partner are not the same. */
