@@ -45,6 +45,7 @@ def numbers():
         torch.remainder(rand(9, 7, dtype=t), 0.7)
     near = torch.tensor([0.69921875, 0.703125, 0.5, 1.0], dtype=bf16).requires_grad_(True)
     near.clamp(-0.5, 0.7).sum().backward()
+    rand(9, 7).where(torch.rand(9, 7) < 0.5, rand(9, 7)).sum()
     F.rms_norm((rand(4, 16, dtype=bf16) * 0.01).detach(), (16,))
 
 

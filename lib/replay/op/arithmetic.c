@@ -339,6 +339,11 @@ ternary(struct acc_replay *r, struct acc_dense *out)
 		if (!open && operand(r, name[k], &number[k], &value[k], &in[k]) < 0)
 			return ACC_EUNSUP;
 	}
+	if (which == WHERE && in[1]->dtype == ACC_BOOL && in[0]->dtype != ACC_BOOL) {
+		const struct acc_dense *x = in[0]; /* x.where(condition, y) */
+		in[0] = in[1];
+		in[1] = x;
+	}
 	if (acc_arg_float(r, "value", &scale) < 0 || acc_broadcast_exact(r, &b, out, in, 3) < 0)
 		return ACC_EUNSUP;
 	if (!acc_is_float(out->dtype)) /* a factor of whole numbers is one */
