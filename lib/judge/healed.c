@@ -25,12 +25,13 @@ struct healing {
 	struct acc_case *c;
 	struct acc_ids
 		taker; /* (id, segment, phase) -> the first input with these values on the device */
-	struct acc_ids made; /* values that calls of the device gave */
-	struct acc_ids twin; /* forward calls some of whose tensors are no pairs */
-	uint32_t *next;      /* of each such input the next one, or ACC_NOCALL */
-	struct way *way;     /* behind each call, with what comes out of it */
-	uint8_t *phase;      /* of each call */
-	float *noise;        /* and what agrees there is off by */
+	struct acc_ids made;   /* values that calls of the device gave */
+	struct acc_ids weight; /* of the bench */
+	struct acc_ids twin;   /* forward calls some of whose tensors are no pairs */
+	uint32_t *next;        /* of each such input the next one, or ACC_NOCALL */
+	struct way *way;       /* behind each call, with what comes out of it */
+	uint8_t *phase;        /* of each call */
+	float *noise;          /* and what agrees there is off by */
 	double unit;
 	bool other; /* plainly two programs */
 };
@@ -97,6 +98,8 @@ index_takers(struct healing *h, struct acc_err *e)
 		if (it->call != ACC_NOCALL && it->kind == ACC_ITEM_TENSOR && acc_is_output(it) &&
 			it->id[ACC_A] != 0)
 			rc = acc_ids_put(&h->made, it->id[ACC_A], i, false, e);
+		if (it->weight && it->id[ACC_B] != 0 && rc == 0)
+			rc = acc_ids_put(&h->weight, it->id[ACC_B], i, false, e);
 		if (it->call == ACC_NOCALL || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it) ||
 			!is_traced(it) || !is_op(&c->call[it->call]))
 			continue;
@@ -217,34 +220,15 @@ acc_given_alike(const struct acc_case *c, uint32_t call)
 	return any;
 }
 
-/* Weights are what a program starts from, and nothing behind them makes them others; nor constants of which no
- * more is known than how far they are off. */
+/* Weights are what a program starts from, and nothing behind them makes them others, unless the bench has the same
+ * one in another call; nor constants of which no more is known than how far they are off. */
 static bool
 is_start(const struct healing *h, uint32_t call, const struct acc_item *it)
 {
 	return acc_is_input(it) && h->phase[call] == FORWARD && !h->other &&
-	       (it->weight || (!it->a_known && !it->exact && it->id[ACC_A] != 0 && !it->ordered &&
-				      acc_ids_get(&h->made, it->id[ACC_A]) == ACC_NOID));
-}
-
-/* One operator that was given the same gives the same, or has other arguments. What moves, adds or multiplies may
- * take part in another formula: a scale that is divided among two factors. */
-static bool
-is_same_question(const struct healing *h, uint32_t call)
-{
-	const struct acc_call *k = &h->c->call[call];
-	const bool plain = k->cls == ACC_OP_MOVE || k->cls == ACC_OP_ADD || k->cls == ACC_OP_MUL ||
-			   k->cls == ACC_OP_ALLOC;
-	if (plain || k->key[ACC_A] == NULL || k->key[ACC_B] == NULL || h->phase[call] != FORWARD)
-		return false;
-	/* "Functional.gelu" of "Functional.gelu.3.forward" */
-	const size_t n = strcspn(strchr(k->key[ACC_A], '.') == NULL
-					 ? ""
-					 : strchr(k->key[ACC_A], '.') + 1,
-				 ".") +
-			 strcspn(k->key[ACC_A], ".") + 1;
-	return strncmp(k->key[ACC_A], k->key[ACC_B], n) == 0 && !acc_call_is_fused(h->c, call) &&
-	       acc_given_alike(h->c, call);
+	       ((it->weight && acc_ids_get(&h->weight, it->id[ACC_A]) == ACC_NOID) ||
+		       (!it->weight && !it->a_known && !it->exact && it->id[ACC_A] != 0 &&
+			       !it->ordered && acc_ids_get(&h->made, it->id[ACC_A]) == ACC_NOID));
 }
 
 /* What all products of equal inputs show is how the device multiplies. */
@@ -433,8 +417,7 @@ heal_call(struct healing *h, uint32_t call, struct acc_err *e)
 			!(it->rms > 0))
 			continue;
 		if ((it->measure == ACC_BY_STAT && !h->other) ||
-			error_of(it) <= usual(h, call, it) || is_start(h, call, it) ||
-			(!acc_is_input(it) && is_same_question(h, call)))
+			error_of(it) <= usual(h, call, it) || is_start(h, call, it))
 			continue;
 		it->apart = back || heals(h, call, it);
 		any |= it->apart;
@@ -467,6 +450,7 @@ acc_heal(struct acc_case *c, bool other, struct acc_err *e)
 	acc_ids_release(&h.taker);
 	acc_ids_release(&h.made);
 	acc_ids_release(&h.twin);
+	acc_ids_release(&h.weight);
 	free(h.next);
 	free(h.way);
 	free(h.phase);
