@@ -160,3 +160,17 @@ NPY_=name,file,dtype,shape,stride,order,off,len
 	ln -s model.bin link.pth
 	[ "$(list name,file accdump-read link.pth)" = $'link\tmodel.bin' ]
 }
+
+@test "what is not read is declined by its name, with what to do" {
+	cd "$BATS_TEST_TMPDIR"
+	one() { # bytes, what is said
+		printf '%b' "$1" >x
+		run -2 --separate-stderr accdump-read x
+		[[ $stderr == "accdump-read: x: $2"* ]] || { echo "$stderr"; return 1; }
+	}
+	one '\x89HDF\r\n\x1a\n\0' "HDF5 is not read: save its arrays by numpy.savez"
+	one 'GGUF\x03\0\0\0' "GGUF is not read: compare the weights"
+	one 'BZh91AY' "bzip2 is not read: decompress it"
+	one 'SQLite format 3\0' "SQLite is not read"
+	one 'GGUF, a text' "unrecognised format"
+}

@@ -19,8 +19,9 @@ static const char npz[] = ACC_MSG("save its arrays by numpy.savez, or as .safete
 static const char decompress[] = ACC_MSG("decompress it");
 static const struct magic magics[] = {
 	AT(0, "\x89HDF\r\n\x1a\n", "HDF5", npz),
-	AT(0, "GGUF", "GGUF", ACC_MSG("compare the weights that it was made from")),
-	AT(0, "BZh", "bzip2", decompress),
+	AT(0, "GGUF\2\0", "GGUF", ACC_MSG("compare the weights that it was made from")),
+	AT(0, "GGUF\3\0", "GGUF", ACC_MSG("compare the weights that it was made from")),
+	AT(0, "BZh9", "bzip2", decompress),
 	AT(0,
 		"\xfd"
 		"7zXZ\0",
