@@ -42,8 +42,9 @@ struct acc_dump_ctx {
 	bool foreign;        /* the records are those of a stream */
 	bool follow;         /* recordings are read while they are written */
 	struct acc_map told; /* then, stacks handed on since the last step record */
-	struct acc_map *census; /* not NULL: nothing is read, and the ranks that are asked for stay here */
-	bool lost; /* memory ran out where a reader did not look: nothing more is handed on */
+	struct acc_map
+		*census; /* not NULL: nothing is read, and the ranks that are asked for stay here */
+	bool lost;       /* memory ran out where a reader did not look: nothing more is handed on */
 	uint64_t count;
 };
 
