@@ -207,10 +207,10 @@ acc_shell_word(struct acc_str t, struct acc_arena *mem)
 		return (struct acc_str){"", 0};
 	*p++ = '\'';
 	for (uint32_t i = 0; i < t.n; i++) {
-		const char *s = t.p[i] == '\'' ? "'\\''" : NULL;
-		const size_t n = s == NULL ? 1 : strlen(s);
-		memcpy(p, s == NULL ? t.p + i : s, n);
-		p += n;
+		/* Closes the quotes, has the quote, and opens them again. */
+		if (t.p[i] == '\'')
+			*p++ = '\'', *p++ = '\\', *p++ = '\'';
+		*p++ = t.p[i];
 	}
 	*p++ = '\'';
 	return (struct acc_str){out, (uint32_t)(p - out)};

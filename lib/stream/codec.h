@@ -15,7 +15,7 @@ struct acc_shape {
 	uint32_t n;
 	const struct acc_str *key;
 	const struct acc_shape_key *packed;
-	const uint8_t *holds;   /* of each key, an enum acc_holds */
+	const uint8_t *holds;   /* of each key, an enum acc_under */
 	struct acc_shape *next; /* of those with the same number of fields */
 };
 /* A key of up to 31 bytes as MessagePack: its first 8 bytes, as far as there are so many, and its last 8;
@@ -58,27 +58,27 @@ uint64_t acc_shape_new(struct acc_shapes *sh, const struct acc_rec *r);
 void acc_shapes_release(struct acc_shapes *sh);
 
 /* --- holds.c: what stands under a key, and what records refer to --- */
-enum acc_holds {
-	ACC_HOLDS_ANY,
-	ACC_HOLDS_INT,
-	ACC_HOLDS_NUMBER,
-	ACC_HOLDS_STATISTIC,
-	ACC_HOLDS_TEXT,
-	ACC_HOLDS_INTS,
-	ACC_HOLDS_TEXTS,
-	ACC_HOLDS_STACK, /* from here on, the id of a record that stands before */
-	ACC_HOLDS_SOURCE,
-	ACC_HOLDS_SOURCES
+enum acc_under {
+	ACC_UNDER_ANY,
+	ACC_UNDER_INT,
+	ACC_UNDER_NUMBER,
+	ACC_UNDER_STATISTIC,
+	ACC_UNDER_TEXT,
+	ACC_UNDER_INTS,
+	ACC_UNDER_TEXTS,
+	ACC_UNDER_STACK, /* from here on, the id of a record that stands before */
+	ACC_UNDER_SOURCE,
+	ACC_UNDER_SOURCES
 };
-enum acc_holds acc_key_holds(struct acc_str key);
+enum acc_under acc_key_under(struct acc_str key);
 /* What has come of a stream. Zero it to start. */
-struct acc_seen {
+struct acc_came {
 	struct acc_ids stacks, sources; /* hashes of their ids */
 };
 /* Is each value of its key's type, and has come what it names? holds: of each key, or NULL. 0 or < 0. */
-int acc_holds_check(struct acc_seen *seen, const struct acc_rec *r, const uint8_t *holds,
+int acc_came_check(struct acc_came *seen, const struct acc_rec *r, const uint8_t *holds,
 	struct acc_err *e);
-void acc_seen_release(struct acc_seen *seen);
+void acc_came_release(struct acc_came *seen);
 
 /* acc_decode, with the record's shape; sh may be NULL, of bytes that acc_encode made. If rest is not NULL, not all bytes need be there: if the
  * last field is a blob, the last *rest bytes of this may lie beyond buf. Its length is that of

@@ -8,100 +8,100 @@ enum { NUMBERS = BIT(ACC_V_INT) | BIT(ACC_V_UINT) | BIT(ACC_V_F64) };
 
 /* Nil is always one. */
 static const unsigned types[] = {
-	[ACC_HOLDS_ANY] = ~0U,
-	[ACC_HOLDS_INT] = BIT(ACC_V_INT),
-	[ACC_HOLDS_NUMBER] = NUMBERS,
-	[ACC_HOLDS_STATISTIC] = NUMBERS | BIT(ACC_V_BOOL),
-	[ACC_HOLDS_TEXT] = BIT(ACC_V_TEXT),
-	[ACC_HOLDS_INTS] = BIT(ACC_V_INTS),
-	[ACC_HOLDS_TEXTS] = BIT(ACC_V_TEXTS),
-	[ACC_HOLDS_STACK] = BIT(ACC_V_TEXT),
-	[ACC_HOLDS_SOURCE] = BIT(ACC_V_TEXT),
-	[ACC_HOLDS_SOURCES] = BIT(ACC_V_TEXTS),
+	[ACC_UNDER_ANY] = ~0U,
+	[ACC_UNDER_INT] = BIT(ACC_V_INT),
+	[ACC_UNDER_NUMBER] = NUMBERS,
+	[ACC_UNDER_STATISTIC] = NUMBERS | BIT(ACC_V_BOOL),
+	[ACC_UNDER_TEXT] = BIT(ACC_V_TEXT),
+	[ACC_UNDER_INTS] = BIT(ACC_V_INTS),
+	[ACC_UNDER_TEXTS] = BIT(ACC_V_TEXTS),
+	[ACC_UNDER_STACK] = BIT(ACC_V_TEXT),
+	[ACC_UNDER_SOURCE] = BIT(ACC_V_TEXT),
+	[ACC_UNDER_SOURCES] = BIT(ACC_V_TEXTS),
 };
 
 /* Without the side. Those that mean something else in some records (offset, n, value) are not here. */
 static const struct {
 	const char *key;
-	enum acc_holds holds;
+	enum acc_under holds;
 } keys[] = {
-	{"name", ACC_HOLDS_TEXT},
-	{"key", ACC_HOLDS_TEXT},
-	{"op", ACC_HOLDS_TEXT},
-	{"pass", ACC_HOLDS_TEXT},
-	{"io", ACC_HOLDS_TEXT},
-	{"pos", ACC_HOLDS_TEXT},
-	{"scope", ACC_HOLDS_TEXT},
-	{"stack", ACC_HOLDS_STACK},
-	{"stack_from", ACC_HOLDS_TEXT},
-	{"src", ACC_HOLDS_SOURCE},
-	{"type", ACC_HOLDS_TEXT},
-	{"dtype", ACC_HOLDS_TEXT},
-	{"dtype.raw", ACC_HOLDS_TEXT},
-	{"layout", ACC_HOLDS_TEXT},
-	{"layout.raw", ACC_HOLDS_TEXT},
-	{"file", ACC_HOLDS_TEXT},
-	{"enc", ACC_HOLDS_TEXT},
-	{"tag", ACC_HOLDS_TEXT},
-	{"how", ACC_HOLDS_TEXT},
-	{"fold", ACC_HOLDS_TEXT},
-	{"fold.key", ACC_HOLDS_TEXT},
-	{"fold.by", ACC_HOLDS_TEXT},
-	{"root", ACC_HOLDS_TEXT},
-	{"frames", ACC_HOLDS_TEXTS},
-	{"seq", ACC_HOLDS_INT},
-	{"step", ACC_HOLDS_INT},
-	{"rank", ACC_HOLDS_INT},
-	{"proc", ACC_HOLDS_INT},
-	{"call", ACC_HOLDS_INT},
-	{"off", ACC_HOLDS_INT},
-	{"len", ACC_HOLDS_INT},
-	{"clen", ACC_HOLDS_INT},
-	{"crc32", ACC_HOLDS_INT},
-	{"fsize", ACC_HOLDS_INT},
-	{"mtime", ACC_HOLDS_INT},
-	{"fold.rank", ACC_HOLDS_INT},
-	{"shape", ACC_HOLDS_INTS},
-	{"stride", ACC_HOLDS_INTS},
-	{"block", ACC_HOLDS_INTS},
-	{"fold.ranks", ACC_HOLDS_INTS},
-	{"fold.shape", ACC_HOLDS_INTS},
-	{"part.src", ACC_HOLDS_SOURCES},
-	{"part.file", ACC_HOLDS_TEXTS},
-	{"part.off", ACC_HOLDS_INTS},
-	{"part.len", ACC_HOLDS_INTS},
-	{"part.rows", ACC_HOLDS_INTS},
-	{"sure", ACC_HOLDS_NUMBER},
-	{"res", ACC_HOLDS_NUMBER},
-	{"confidence", ACC_HOLDS_NUMBER},
-	{"stat.max", ACC_HOLDS_STATISTIC},
-	{"stat.min", ACC_HOLDS_STATISTIC},
-	{"stat.mean", ACC_HOLDS_STATISTIC},
-	{"stat.norm", ACC_HOLDS_STATISTIC},
-	{"stat.count", ACC_HOLDS_INT},
-	{"stat.nan", ACC_HOLDS_INT},
-	{"stat.posinf", ACC_HOLDS_INT},
-	{"stat.neginf", ACC_HOLDS_INT},
-	{"stat.zero", ACC_HOLDS_INT},
-	{"s.min", ACC_HOLDS_NUMBER},
-	{"s.max", ACC_HOLDS_NUMBER},
-	{"s.mean", ACC_HOLDS_NUMBER},
-	{"s.norm", ACC_HOLDS_NUMBER},
-	{"s.nan", ACC_HOLDS_INT},
-	{"s.posinf", ACC_HOLDS_INT},
-	{"s.neginf", ACC_HOLDS_INT},
-	{"s.zero", ACC_HOLDS_INT},
-	{"s.hash", ACC_HOLDS_TEXT},
+	{"name", ACC_UNDER_TEXT},
+	{"key", ACC_UNDER_TEXT},
+	{"op", ACC_UNDER_TEXT},
+	{"pass", ACC_UNDER_TEXT},
+	{"io", ACC_UNDER_TEXT},
+	{"pos", ACC_UNDER_TEXT},
+	{"scope", ACC_UNDER_TEXT},
+	{"stack", ACC_UNDER_STACK},
+	{"stack_from", ACC_UNDER_TEXT},
+	{"src", ACC_UNDER_SOURCE},
+	{"type", ACC_UNDER_TEXT},
+	{"dtype", ACC_UNDER_TEXT},
+	{"dtype.raw", ACC_UNDER_TEXT},
+	{"layout", ACC_UNDER_TEXT},
+	{"layout.raw", ACC_UNDER_TEXT},
+	{"file", ACC_UNDER_TEXT},
+	{"enc", ACC_UNDER_TEXT},
+	{"tag", ACC_UNDER_TEXT},
+	{"how", ACC_UNDER_TEXT},
+	{"fold", ACC_UNDER_TEXT},
+	{"fold.key", ACC_UNDER_TEXT},
+	{"fold.by", ACC_UNDER_TEXT},
+	{"root", ACC_UNDER_TEXT},
+	{"frames", ACC_UNDER_TEXTS},
+	{"seq", ACC_UNDER_INT},
+	{"step", ACC_UNDER_INT},
+	{"rank", ACC_UNDER_INT},
+	{"proc", ACC_UNDER_INT},
+	{"call", ACC_UNDER_INT},
+	{"off", ACC_UNDER_INT},
+	{"len", ACC_UNDER_INT},
+	{"clen", ACC_UNDER_INT},
+	{"crc32", ACC_UNDER_INT},
+	{"fsize", ACC_UNDER_INT},
+	{"mtime", ACC_UNDER_INT},
+	{"fold.rank", ACC_UNDER_INT},
+	{"shape", ACC_UNDER_INTS},
+	{"stride", ACC_UNDER_INTS},
+	{"block", ACC_UNDER_INTS},
+	{"fold.ranks", ACC_UNDER_INTS},
+	{"fold.shape", ACC_UNDER_INTS},
+	{"part.src", ACC_UNDER_SOURCES},
+	{"part.file", ACC_UNDER_TEXTS},
+	{"part.off", ACC_UNDER_INTS},
+	{"part.len", ACC_UNDER_INTS},
+	{"part.rows", ACC_UNDER_INTS},
+	{"sure", ACC_UNDER_NUMBER},
+	{"res", ACC_UNDER_NUMBER},
+	{"confidence", ACC_UNDER_NUMBER},
+	{"stat.max", ACC_UNDER_STATISTIC},
+	{"stat.min", ACC_UNDER_STATISTIC},
+	{"stat.mean", ACC_UNDER_STATISTIC},
+	{"stat.norm", ACC_UNDER_STATISTIC},
+	{"stat.count", ACC_UNDER_INT},
+	{"stat.nan", ACC_UNDER_INT},
+	{"stat.posinf", ACC_UNDER_INT},
+	{"stat.neginf", ACC_UNDER_INT},
+	{"stat.zero", ACC_UNDER_INT},
+	{"s.min", ACC_UNDER_NUMBER},
+	{"s.max", ACC_UNDER_NUMBER},
+	{"s.mean", ACC_UNDER_NUMBER},
+	{"s.norm", ACC_UNDER_NUMBER},
+	{"s.nan", ACC_UNDER_INT},
+	{"s.posinf", ACC_UNDER_INT},
+	{"s.neginf", ACC_UNDER_INT},
+	{"s.zero", ACC_UNDER_INT},
+	{"s.hash", ACC_UNDER_TEXT},
 };
 
-enum acc_holds
-acc_key_holds(struct acc_str key)
+enum acc_under
+acc_key_under(struct acc_str key)
 {
 	acc_key_sides(&key);
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (acc_str_is(key, keys[i].key))
 			return keys[i].holds;
-	return ACC_HOLDS_ANY;
+	return ACC_UNDER_ANY;
 }
 
 static bool
@@ -111,7 +111,7 @@ has(const struct acc_ids *seen, struct acc_str id)
 }
 
 static int
-refer_to_source(const struct acc_seen *seen, struct acc_str id, struct acc_err *e)
+refer_to_source(const struct acc_came *seen, struct acc_str id, struct acc_err *e)
 {
 	return has(&seen->sources, id)
 		       ? 0
@@ -123,12 +123,12 @@ refer_to_source(const struct acc_seen *seen, struct acc_str id, struct acc_err *
 
 /* One value, of a right type. */
 static int
-look_back(const struct acc_seen *seen, enum acc_holds h, const struct acc_val *v, struct acc_err *e)
+look_back(const struct acc_came *seen, enum acc_under h, const struct acc_val *v, struct acc_err *e)
 {
 	int rc = 0;
-	if (h == ACC_HOLDS_SOURCE)
+	if (h == ACC_UNDER_SOURCE)
 		return refer_to_source(seen, v->s, e);
-	if (h == ACC_HOLDS_STACK && !has(&seen->stacks, v->s))
+	if (h == ACC_UNDER_STACK && !has(&seen->stacks, v->s))
 		return acc_fail(e, ACC_EFORMAT,
 			"a record names the stack '%.*s', of which there is no record before it: were "
 			"records lost?",
@@ -139,22 +139,22 @@ look_back(const struct acc_seen *seen, enum acc_holds h, const struct acc_val *v
 }
 
 int
-acc_holds_check(struct acc_seen *seen, const struct acc_rec *r, const uint8_t *holds,
+acc_came_check(struct acc_came *seen, const struct acc_rec *r, const uint8_t *holds,
 	struct acc_err *e)
 {
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct acc_val *v = &r->f[i].v;
-		const enum acc_holds h = holds != NULL ? holds[i] : acc_key_holds(r->f[i].key);
+		const enum acc_under h = holds != NULL ? holds[i] : acc_key_under(r->f[i].key);
 		/* An array without elements is one of either type. */
 		const bool empty = v->type == ACC_V_INTS && v->n == 0 &&
 				   types[h] == BIT(ACC_V_TEXTS);
-		if (v->type == ACC_V_NIL || h == ACC_HOLDS_ANY || empty)
+		if (v->type == ACC_V_NIL || h == ACC_UNDER_ANY || empty)
 			continue;
 		if ((types[h] & BIT(v->type)) == 0)
 			return acc_fail(e, ACC_EFORMAT,
 				"a record's '%.*s' is of another type than accstream(5) has it",
 				ACC_PRS(r->f[i].key));
-		if (h >= ACC_HOLDS_STACK && look_back(seen, h, v, e) < 0)
+		if (h >= ACC_UNDER_STACK && look_back(seen, h, v, e) < 0)
 			return ACC_EFORMAT;
 	}
 	struct acc_ids *to = acc_rec_is(r, "stack")    ? &seen->stacks
@@ -165,7 +165,7 @@ acc_holds_check(struct acc_seen *seen, const struct acc_rec *r, const uint8_t *h
 }
 
 void
-acc_seen_release(struct acc_seen *seen)
+acc_came_release(struct acc_came *seen)
 {
 	acc_ids_release(&seen->stacks);
 	acc_ids_release(&seen->sources);

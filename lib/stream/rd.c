@@ -14,7 +14,7 @@ struct acc_rd {
 	struct acc_bytes *in;
 	struct acc_rec head, rec;
 	struct acc_shapes shapes;
-	struct acc_seen seen;
+	struct acc_came seen;
 	struct acc_buf head_bytes; /* the head's values point here */
 	size_t pending, rest;      /* bytes of the record last handed out: read; not read yet */
 	bool open;                 /* it may have such */
@@ -195,7 +195,7 @@ acc_rd_next(struct acc_rd *rd, struct acc_rec **out, struct acc_err *e)
 		rd->n++;
 		*out = &rd->rec;
 		struct acc_err bad = {0};
-		if (acc_holds_check(&rd->seen, &rd->rec, rd->shapes.holds, &bad) < 0) {
+		if (acc_came_check(&rd->seen, &rd->rec, rd->shapes.holds, &bad) < 0) {
 			bad.has_pos = true;
 			bad.pos = acc_bytes_pos(rd->in);
 			rc = bad.code;
@@ -284,7 +284,7 @@ acc_rd_close(struct acc_rd *rd)
 	acc_rec_release(&rd->head);
 	acc_rec_release(&rd->rec);
 	acc_shapes_release(&rd->shapes);
-	acc_seen_release(&rd->seen);
+	acc_came_release(&rd->seen);
 	acc_buf_release(&rd->head_bytes);
 	free(rd);
 }

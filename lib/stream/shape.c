@@ -84,7 +84,7 @@ keep(struct acc_shapes *sh, const struct acc_rec *r, uint64_t hash)
 	for (uint32_t i = 0; i < r->n; i++) {
 		key[i] = (struct acc_str){p, r->f[i].key.n};
 		packed[i] = pack(key[i]);
-		holds[i] = (uint8_t)acc_key_holds(key[i]);
+		holds[i] = (uint8_t)acc_key_under(key[i]);
 		p += key[i].n;
 	}
 	sh->by_n[r->n % 64] = s;
