@@ -41,7 +41,7 @@ want_named(struct acc_out *o, const struct acc_rec *r, const char *prefix)
 	return rc == 0 ? want(o, acc_get_text(r, prefix, "stack")) : rc;
 }
 
-/* Which sources and stacks do the bad records name? They stand before them. */
+/* Which sources and stacks do the bad records name, and those that no judge of op calls knows? They stand before them. */
 static int
 open_out(struct acc_case *c, struct acc_err *e)
 {
@@ -54,7 +54,7 @@ open_out(struct acc_case *c, struct acc_err *e)
 	int rc = 0;
 	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i)) {
 		struct acc_rec *r;
-		if (c->item[i].mark == 0)
+		if (c->item[i].mark == 0 && c->item[i].kind != ACC_ITEM_OTHER)
 			continue;
 		rc = acc_case_record(c, &c->item[i], &r, e);
 		for (int p = 0; p < 3 && rc == 0; p++)
