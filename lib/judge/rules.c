@@ -48,11 +48,12 @@ keep(struct acc_arena *m, struct acc_val *v)
 	return p == NULL ? ACC_ENOMEM : 0;
 }
 
-/* acc_str_eq for the innermost loop: keys that differ do so in length or in the last letter. */
+/* acc_key_says for the innermost loop: keys that differ do so in the last letter mostly. */
 static bool
-same(struct acc_str a, struct acc_str b)
+same(struct acc_str said, struct acc_str key)
 {
-	return a.n == b.n && a.n > 0 && a.p[a.n - 1] == b.p[b.n - 1] && memcmp(a.p, b.p, a.n) == 0;
+	return said.n > 0 && key.n > 0 && said.p[said.n - 1] == key.p[key.n - 1] &&
+	       acc_key_says(said, key);
 }
 
 static int
@@ -75,11 +76,10 @@ fill(struct acc_rules *rs, struct group *g, struct expr_row *row, const struct a
 	int rc = 0;
 	for (uint32_t i = 0; i < r->n && rc == 0; i++)
 		for (uint32_t j = 0; j < nf; j++)
-			if (same(r->f[i].key, rs->fields.name[j])) {
+			if (rc == 0 && same(r->f[i].key, rs->fields.name[j])) {
 				row->v[j] = r->f[i].v;
 				rs->seen[j] = true;
 				rc = keep(&g->mem, &row->v[j]);
-				break;
 			}
 	return rc;
 }
