@@ -49,7 +49,7 @@ enum acc_item_kind {
 	ACC_ITEM_FINDING,
 	ACC_ITEM_TENSOR, /* tensors on the sides that exist */
 	ACC_ITEM_ARG,    /* an argument on some side */
-	ACC_ITEM_BUFFER  /* a tensor that its op call was about to fill: no input of it */
+	ACC_ITEM_BUFFER  /* a tensor whose content its op call does not read, or had not got yet */
 };
 
 /* What explains the error of an f32 product, see audit.form. */
@@ -139,6 +139,8 @@ struct acc_call {
 	bool ranks;   /* see acc_op_ranks */
 	bool talks;   /* see acc_op_talks */
 	bool hands;   /* see acc_op_hands */
+	bool writes;  /* see acc_op_in_place */
+	bool partly;  /* see acc_op_writes_partly */
 	bool missing; /* the side that has it not ended early */
 	bool keyed;   /* false: a record without an op call, alone in this one */
 	bool by_proc; /* rank is a process id */

@@ -109,10 +109,16 @@ bool acc_op_same(struct acc_str a, struct acc_str b);
 bool acc_op_talks(struct acc_str op);
 /* Does it send to one other rank, or take from one? */
 bool acc_op_hands(struct acc_str op);
-/* Is an argument at this position (0, 0.3, output_tensor) only there to be filled, as the buffers
- * that torch.distributed's functions receive into, and what fill_ or copy_ writes to? What it held before is no
- * input. */
+/* Is the content of an argument at this position (0, 0.3, output_tensor) no input? It is only there to be filled,
+ * as the buffers that torch.distributed's functions receive into, and what fill_ or copy_ writes to; or nothing but
+ * its form is looked at, as stride, size and zeros_like do. */
 bool acc_op_fills(struct acc_str op, struct acc_str pos);
+/* Is its output recorded before it is there? batch_isend_irecv gives the buffers that others fill while it is
+ * waited for. */
+bool acc_op_is_early(struct acc_str op);
+/* Does it write to elements of its first argument that others tell, and leave the rest (__setitem__, index_copy_,
+ * scatter_)? What it held before may never have been written, and is no input where nothing of it is left. */
+bool acc_op_writes_partly(struct acc_str op);
 /* Does it write to its first argument, by its row or by the spelling of its name (add_)? */
 bool acc_op_in_place(struct acc_str op);
 

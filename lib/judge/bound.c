@@ -16,10 +16,14 @@ acc_carried(const struct acc_item *it, const struct acc_call *k, const struct gi
 	/* Backwards, moving and adding are sums, too; and a sum of n errors of either sign grows as
 	 * the root of n. */
 	bool sum = it->ndim <= 1 || k->cls == ACC_OP_MOVE || k->cls == ACC_OP_ADD;
-	if (k->backward && sum && it->count > 0 &&
-		it->rmse <= LIMIT_CARRIED_SUM * sqrt((double)g->grad_count / (double)it->count) *
-				    g->grad_rmse)
-		return true;
+	if (k->backward && sum && it->count > 0) {
+		const double root = sqrt((double)g->grad_count / (double)it->count);
+		/* What is zero in exact arithmetic is what both sides rounded, each in its own order. */
+		const bool cancels = it->ndim <= 1 && !acc_unit_low(unit);
+		const double own = cancels ? LIMIT_BIAS_U * unit * root * g->grad_rms : 0;
+		if (it->rmse <= LIMIT_CARRIED_SUM * root * g->grad_rmse + own)
+			return true;
+	}
 	/* Of p - y; what is a rounding of p is one of it. */
 	if (k->backward && k->response == ACC_OP_LOGITS && g->operands > 0 &&
 		it->rms <= LIMIT_CARRIED_LOGITS * g->operand[0].max_abs && g->b_max < LIMIT_HIDDEN)

@@ -298,14 +298,16 @@ into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 		k->ranks = acc_op_ranks(p.op);
 		k->talks = acc_op_talks(p.op);
 		k->hands = acc_op_hands(p.op);
+		k->writes = acc_op_in_place(p.op);
+		k->partly = acc_op_writes_partly(p.op);
 		k->response = (uint8_t)acc_op_response(p.op);
 	}
 	it->weight = is_weight(it, &p);
 	/* As torch's operators take it, any of them: what stood there before is nothing to it. */
 	bool out = it->io == ACC_IO_KW &&
 		   (acc_str_is(p.pos, "out") || acc_str_starts(p.pos, "out."));
-	if (it->kind == ACC_ITEM_TENSOR && it->io != ACC_IO_OUT &&
-		(out || acc_op_fills(p.op, p.pos)))
+	if (it->kind == ACC_ITEM_TENSOR &&
+		(it->io != ACC_IO_OUT ? out || acc_op_fills(p.op, p.pos) : acc_op_is_early(p.op)))
 		it->kind = ACC_ITEM_BUFFER;
 	it->loose = is_loose(it, c->picked);
 	it->state = is_state(&p) && !acc_is_output(it) && it->kind == ACC_ITEM_TENSOR;

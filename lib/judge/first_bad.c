@@ -208,7 +208,8 @@ walk_call(struct scan *s, uint32_t call)
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || acc_is_input(it))
 			continue;
-		if (paired && acc_comparable(s, it) && acc_alike(s, k, it, unit)) {
+		if (paired && acc_comparable(s, it) && acc_alike(s, k, it, unit) &&
+			!acc_is_of_view(s, call, i) && !(g.unwritten && it->rms > 0)) {
 			rc = acc_judge_output(s, call, i, unit, &g, &worst);
 			if (!it->exact && !isinf(it->rms))
 				seen = fmax(seen, it->rms);
@@ -229,7 +230,8 @@ walk_call(struct scan *s, uint32_t call)
 			worst = fmax(worst, paired && !it->apart ? 1 : -LIMIT_CERTAIN);
 			rc = acc_judge_alone(s, call, i, &g);
 		}
-		if (rc == 0)
+		/* Who reads what is left of memory that nobody wrote takes what nobody made. */
+		if (rc == 0 && !(g.unwritten && it->rms > 0))
 			rc = acc_remember(s, k, i, true);
 	}
 	if (rc == 0 && paired)
@@ -272,6 +274,8 @@ static int
 walk(struct scan *s, bool learning, struct acc_err *e)
 {
 	forget(s);
+	acc_ids_clear(&s->kept[0]);
+	acc_ids_clear(&s->kept[1]);
 	acc_ids_clear(&s->twin);
 	acc_ids_clear(&s->back);
 	s->nsuspect = 0;
@@ -552,6 +556,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_say_folded(c, e);
 	acc_ids_release(&s.made[0]);
 	acc_ids_release(&s.made[1]);
+	acc_ids_release(&s.kept[0]);
+	acc_ids_release(&s.kept[1]);
 	acc_ids_release(&s.twin);
 	acc_map_release(&s.floor);
 	acc_sum_release(&s);

@@ -46,6 +46,7 @@ struct given {
 	bool permuted; /* the right numbers in other places */
 	bool masks;    /* all tensors are masks */
 	bool places;   /* some tensor is of places (or choices), known by statistics */
+	bool unwritten; /* it writes to a part of what nobody wrote before, and the rest differs: see acc_left_out */
 };
 
 enum role { ROLE_OUT, ROLE_IN, ROLE_ARG };
@@ -88,10 +89,12 @@ struct scan {
 	struct acc_err *e;
 	/* (id, pass) -> item that had these values last, of each side */
 	struct acc_ids made[2];
-	struct acc_ids twin;   /* forward calls by acc_call.twin */
-	struct acc_ids back;   /* backward calls by the same */
-	struct acc_ids user;   /* (id, segment) -> the last forward input with these values */
-	uint32_t *earlier;     /* of each such input the one before it, or ACC_NOCALL */
+	struct acc_ids
+		kept[2];     /* (id, rank) -> what a step has written, of which the next are made */
+	struct acc_ids twin; /* forward calls by acc_call.twin */
+	struct acc_ids back; /* backward calls by the same */
+	struct acc_ids user; /* (id, segment) -> the last forward input with these values */
+	uint32_t *earlier;   /* of each such input the one before it, or ACC_NOCALL */
 	struct acc_ids shared; /* (count, segment) -> the last weight that several calls take */
 	uint32_t *alike;       /* of each such weight the one before it, or ACC_NOCALL */
 	struct acc_ids
@@ -256,6 +259,16 @@ int acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, stru
 int acc_judge_state(struct scan *s, uint32_t call, double unit, double worst);
 int acc_judge_args(struct scan *s, uint32_t call, double unit, double worst, const struct given *g);
 
+/* --- unread.c --- */
+/* An input that differs and that nobody made: is nothing made of what differs, as its call copies other elements, or
+ * writes over these? Memory that nobody wrote is such. */
+bool acc_left_out(struct scan *s, uint32_t call, uint32_t i, double unit);
+/* Is this output of a product's backward call the gradient that it was given, or of another shape, on one side alone? There the recorder
+ * has hung on to a view behind the product, and what it made is not recorded. */
+bool acc_is_of_view(const struct scan *s, uint32_t call, uint32_t i);
+/* Or may the rest of it be such memory, of which the call has written a part? */
+bool acc_written_partly(const struct scan *s, uint32_t call, uint32_t i);
+
 /* --- output.c; each 0 or < 0 --- */
 /* An output that was compared; worst gets its margin, if that is larger. */
 int acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struct given *g,
@@ -386,6 +399,10 @@ double acc_stat_rest(const struct scan *s, const struct acc_call *k, double caus
 /* The size of the terms that an output known by statistics is made of, where they may cancel; or 0. */
 double acc_stat_terms(const struct acc_call *k, const struct acc_item *it, const struct given *g);
 
+/* Torch sums up the squares of f16 in f16 on CPUs, in lanes: the error of n additions, up to where what is added no
+ * longer counts, with squares rounded by `tiny`. Recorders of another dtype do not have it: tiny is 0. */
+double acc_stat_norm_rounding(double tiny, double norm, double n);
+
 /* --- item.c --- */
 /* Half a unit of the sixth digit of each of n numbers, where all have no more; else 0. */
 void acc_open_digits(const double *x, int n, double *open);
@@ -400,7 +417,8 @@ double acc_relation(const struct scan *s, uint32_t call, const struct acc_item *
 bool acc_is_input(const struct acc_item *it);
 /* Do both sides have numbers that were compared? */
 bool acc_is_measured(const struct acc_item *it);
-/* The latest earlier item of the pass of k that holds these values on this side, ACC_NOCALL. */
+/* The latest earlier item of the pass of k that holds these values on this side, or what a step before has written;
+ * ACC_NOCALL. */
 uint32_t acc_maker(const struct scan *s, int side, const struct acc_call *k, uint64_t id);
 /* From here on, this item holds its values; one that is known already stays, unless replaced.
  * Of the device's nobody asks while learning. */

@@ -200,6 +200,17 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 	if ((s->rerouted || (s->astray && it->measure == ACC_BY_STAT && !it->nonfinite)) &&
 		(!it->weight || it->rms >= LIMIT_OTHER_WEIGHT))
 		x.margin = -LIMIT_CERTAIN;
+	if (x.margin > 0 && p == ACC_NOCALL && !it->weight) {
+		const bool left = acc_left_out(s, call, i, unit);
+		if (left)
+			acc_receive(g, it);
+		else if (acc_written_partly(s, call, i)) {
+			g->unwritten = true;
+			g->rms = g->max = INFINITY;
+		}
+		if (left || g->unwritten)
+			return 0;
+	}
 	/* Running means, of which training makes nothing: see judge_state. */
 	if (it->state)
 		return 0;

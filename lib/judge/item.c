@@ -172,19 +172,6 @@ smallest_rounding(const struct acc_item *it)
 	return one ? 0x1p-25 : 0;
 }
 
-/* Torch sums up the squares of f16 in f16 on CPUs, in lanes: the error of n additions, up to where
- * what is added no longer counts. Recorders of another dtype do not have it. */
-static double
-norm_rounding(const struct acc_item *it, double norm, double n)
-{
-	double tiny = smallest_rounding(it);
-	if (!(tiny > 0))
-		return 0;
-	/* Each square may lose half of the smallest number, each addition a rounding. */
-	return sqrt(norm * norm + n * tiny) - norm +
-	       norm * LIMIT_STAT_F16 * (sqrt(n) + n / LIMIT_NORM_LANES);
-}
-
 /* Floats that are all 0 or 1, and some are each? Of those between, the square is less than the number:
  * then the squares add up to less than the numbers do. */
 static bool
@@ -215,6 +202,21 @@ split_rounding(const struct acc_picked *f, double norm, double most)
 	return norm * 2 * acc_unit(ACC_F32) * (norm / most) * (norm / most) / LIMIT_NORM_SUMMANDS;
 }
 
+/* The largest magnitude of a side, by its extremes; NAN where they are unknown. */
+static double
+largest(const struct acc_val *const *v)
+{
+	return fmax(fabs(number(statistic(v, MAX))), fabs(number(statistic(v, MIN))));
+}
+
+/* Squares are summed up in f32: of elements so small they are subnormal, or 0, and the norm shows nothing. */
+static bool
+norm_underflows(const struct acc_val *const *v)
+{
+	const double most = largest(v);
+	return most > 0 && most * most < LIMIT_NORM_LEAST;
+}
+
 /* Of statistics. The recorder rounded mean and norm to the dtype of the tensor; max and min are elements
  * of it. An infinite norm or mean is no sign of an infinite element (it is computed
  * in the tensor's own dtype), so only max and min tell of those. */
@@ -232,6 +234,9 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 		scale = fabs(number(statistic(b, NORM))) / sqrt((double)n);
 	if (!isfinite(scale))
 		scale = 0;
+	const bool normless = !it->exact && (norm_underflows(a) || norm_underflows(b));
+	if (normless)
+		scale = fmax(0, largest(b));
 	bool any = false, short_a = six_digits(a), short_b = six_digits(b);
 	for (int i = MAX; i <= NORM; i++) {
 		const struct acc_val *p = statistic(a, i), *q = statistic(b, i);
@@ -240,6 +245,8 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 		if (!bools && !(is_number(p) && is_number(q)))
 			continue;
 		any = true;
+		if (i == NORM && normless)
+			continue;
 		double x = bools ? p->b : number(p), y = bools ? q->b : number(q);
 		if (i ==
 			NORM) /* of a scalar msprobe gives itself; others, and what is measured, not */
@@ -258,10 +265,8 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 			d = fmax(0, d - open);
 		double den = fabs(y) + (i == NORM ? 0 : scale);
 		if (i == NORM)
-			d = fmax(0, d - norm_rounding(it, fabs(y), (double)n) -
-					    split_rounding(f, fabs(y),
-						    fmax(fabs(number(statistic(b, MAX))),
-							    fabs(number(statistic(b, MIN))))));
+			d = fmax(0, d - acc_stat_norm_rounding(tiny, fabs(y), (double)n) -
+					    split_rounding(f, fabs(y), largest(b)));
 		if (i == NORM || i == MEAN)
 			d = fmax(0, d - acc_statistic_rounding(unit) *
 						    (acc_unit_low(unit) ? fabs(y) : den));

@@ -75,6 +75,8 @@
 		"of n elements as large as the largest one in so many adds a rounding to a norm " \
 		"that one side sums up over fewer", \
 		"of torch's CPU, of 1,024 to a million elements: n / 66 at most, of equal ones") \
+	X(NORM_LEAST, 2e-31, "the norm of elements whose largest square is less shows nothing", \
+		"2^24 times the least square that f32 holds with all its digits") \
 	X(ONE_ROUNDING, 0.35, \
 		"u, times 1 + one-rounding-few / elements: operators in 16 bits " \
 		"that were given equal bits", \

@@ -89,3 +89,13 @@ acc_stat_terms(const struct acc_call *k, const struct acc_item *it, const struct
 {
 	return fmax(acc_sum_scale(k, it, g), acc_stat_gradient_scale(k, it, g));
 }
+
+double
+acc_stat_norm_rounding(double tiny, double norm, double n)
+{
+	if (!(tiny > 0))
+		return 0;
+	/* Each square may lose half of the smallest number, each addition a rounding. */
+	return sqrt(norm * norm + n * tiny) - norm +
+	       norm * LIMIT_STAT_F16 * (sqrt(n) + n / LIMIT_NORM_LANES);
+}

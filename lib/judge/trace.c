@@ -17,6 +17,21 @@ made_key(const struct acc_call *k, uint64_t id)
 	return pass_key(k->segment, k->backward || k->grad, id);
 }
 
+/* Steps are connected by what one writes: weights, and what their optimizer keeps. */
+static uint64_t
+kept_key(const struct acc_call *k, uint64_t id)
+{
+	return acc_id_with(id, (uint64_t)k->rank);
+}
+
+/* Does what this call makes outlive its step, as far as is seen? What is written in place may, and what is made behind
+ * the gradients. */
+static bool
+outlives(const struct scan *s, const struct acc_call *k)
+{
+	return !k->backward && !k->grad && !k->module && (k->writes || s->nrecent[true] > 0);
+}
+
 /* What clips gradients, and optimizers, are recorded as forward calls, and take what the backward
  * calls of their step have made: a gradient may have the values of a weight. */
 uint32_t
@@ -28,7 +43,12 @@ acc_maker(const struct scan *s, int side, const struct acc_call *k, uint64_t id)
 	if (k->backward || k->grad)
 		return at;
 	const uint32_t back = acc_ids_get(&s->made[side], pass_key(k->segment, true, id));
-	return at == ACC_NOCALL || (back != ACC_NOCALL && back > at) ? back : at;
+	if (at != ACC_NOCALL || back != ACC_NOCALL)
+		return at == ACC_NOCALL || (back != ACC_NOCALL && back > at) ? back : at;
+	const uint32_t kept = acc_ids_get(&s->kept[side], kept_key(k, id));
+	return kept == ACC_NOCALL || s->c->call[s->c->item[kept].call].segment == k->segment
+		       ? ACC_NOCALL
+		       : kept;
 }
 
 int
@@ -37,8 +57,11 @@ acc_remember(struct scan *s, const struct acc_call *k, uint32_t item, bool repla
 	int rc = 0;
 	for (int side = s->learning ? ACC_B : ACC_A; side < 2 && rc == 0; side++) {
 		uint64_t id = s->c->item[item].id[side];
-		if (id != 0)
-			rc = acc_ids_put(&s->made[side], made_key(k, id), item, replace, NULL);
+		if (id == 0)
+			continue;
+		rc = acc_ids_put(&s->made[side], made_key(k, id), item, replace, NULL);
+		if (rc == 0 && !acc_is_input(&s->c->item[item]) && outlives(s, k))
+			rc = acc_ids_put(&s->kept[side], kept_key(k, id), item, true, NULL);
 	}
 	return rc;
 }

@@ -344,6 +344,33 @@ overwrites(struct acc_str op)
 }
 
 bool
+acc_op_writes_partly(struct acc_str op)
+{
+	return acc_op_in_place(op) &&
+	       acc_word_in("setitem index_put index_copy index_fill masked_fill masked_scatter "
+			   "scatter put fill_diagonal copy_to fill_slice",
+		       acc_op_name(op));
+}
+
+/* Does it look at no element of what it is given? */
+static bool
+is_of_form(struct acc_str op)
+{
+	return !acc_op_is_module(op) &&
+	       acc_word_in("stride size shape dim ndimension numel nelement element_size "
+			   "storage_offset is_contiguous data_ptr empty_like new_empty "
+			   "new_empty_strided zeros_like ones_like full_like rand_like randn_like "
+			   "randint_like new_zeros new_ones new_full",
+		       acc_op_name(op));
+}
+
+bool
+acc_op_is_early(struct acc_str op)
+{
+	return acc_op_talks(op) && acc_word_in("batch_isend_irecv", acc_op_name(op));
+}
+
+bool
 acc_op_fills(struct acc_str op, struct acc_str pos)
 {
 	static const char *const names[] = {"output", "output_tensor", "output_tensor_list",
@@ -351,6 +378,8 @@ acc_op_fills(struct acc_str op, struct acc_str pos)
 	const struct acc_op_info *o = NULL;
 	if (overwrites(op))
 		return acc_str_is(pos, "0");
+	if (is_of_form(op) || acc_op_is_early(op))
+		return true;
 	if (acc_str_starts(op, "Distributed."))
 		o = acc_op_info_of(op);
 	if (o == NULL || (o->flags & ACC_OP_FILLS) == 0)

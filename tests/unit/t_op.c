@@ -180,7 +180,19 @@ buffers(void)
 		{"Distributed.all_reduce", "0", false}, {"Torch.all_gather", "0", false},
 		{"Tensor.fill_", "0", true}, {"Tensor.copy_", "0", true},
 		{"Tensor.copy_", "1", false}, {"Tensor.fill_diagonal_", "0", false},
-		{"Torch.normal", "0", false}};
+		{"Torch.normal", "0", false}, {"Tensor.stride", "0", true},
+		{"Torch.zeros_like", "0", true}, {"Tensor.new_tensor", "0", false},
+		{"Module.a.size", "0", false}, {"Torch.dim_plot", "0", false},
+		{"Distributed.batch_isend_irecv", "0.1.tensor", true},
+		{"Distributed.isend", "0", false}};
+	ok(acc_op_is_early(acc_str("Distributed.batch_isend_irecv")) &&
+			!acc_op_is_early(acc_str("Distributed.irecv")),
+		"what is not waited for yet");
+	ok(acc_op_writes_partly(acc_str("Tensor.__setitem__")) &&
+			acc_op_writes_partly(acc_str("Tensor.index_copy_")) &&
+			!acc_op_writes_partly(acc_str("Tensor.index_copy")) &&
+			!acc_op_writes_partly(acc_str("Tensor.index_add_")),
+		"what writes to a part");
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++)
 		ok(acc_op_fills(acc_str(t[i].op), acc_str(t[i].pos)) == t[i].fills,
 			"'%s' %s argument %s", t[i].op, t[i].fills ? "fills" : "does not fill",

@@ -1,0 +1,112 @@
+#!/usr/bin/env bats
+# What today's msprobe records: steps that are judged together, memory that nobody wrote, its own rules.
+# tests/msprobe/make.py records more of it with msprobe itself.
+load helper
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+}
+
+# A tensor of f32 by its statistics: shape, max, min, mean, norm.
+t() {
+	printf '{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [%s], "Max": %s, "Min": %s, "Mean": %s, "Norm": %s, "requires_grad": false}' "$@"
+}
+
+# An op call: its name, inputs, outputs, each joined by commas.
+call() {
+	printf '"%s": {"input_args": [%s], "input_kwargs": {}, "output": [%s]}' "$@"
+}
+
+# A dump: side/step and its op calls.
+dump() {
+	local place=$1
+	shift
+	mkdir -p "$place/rank0"
+	local IFS=,
+	printf '{"task": "statistics", "level": "L1", "framework": "pytorch", "dump_data_dir": null, "data": {%s}}' "$*" >"$place/rank0/dump.json"
+}
+
+@test "memory that nobody wrote is no input of what writes over it" {
+	local v w i
+	v=$(t 4 1 0 0.5 1.5)
+	w=$(t 4 2 1 1.5 3)
+	for i in device bench; do
+		[ $i = device ] && old=$(t 4 9e30 -3 2e30 9e30) || old=$(t 4 7 -5e20 -1e20 5e20)
+		dump $i/step0 "$(call Torch.add.0.forward "$v, $v" "$w")" \
+			"$(call Tensor.__setitem__.0.forward "$old, $v, $w" "$w")" \
+			"$(call Tensor.stride.0.forward "$old" "")" \
+			"$(call Torch.mul.0.forward "$w, $w" "$v")"
+		# What reads the rest of it takes what nobody made.
+		dump read-$i/step0 "$(call Torch.add.0.forward "$v, $v" "$w")" \
+			"$(call Tensor.__setitem__.0.forward "$old, $v, $w" "$old")" \
+			"$(call Torch.mul.0.forward "$old, $w" "$v")"
+	done
+	run -0 accdiff device bench
+	run -1 accdiff read-device read-bench
+	[[ $output == *"Torch.mul.0.forward: input 0"* ]]
+}
+
+@test "what a receive gives before it is waited for is not judged" {
+	local v i new
+	v=$(t 2 1 0 0.5 1)
+	for i in device bench; do
+		[ $i = device ] && new=$(t 2 0 0 0 0) || new=$(t 2 3 2 2.5 3.7)
+		dump $i/step0 "$(call Torch.add.0.forward "$v, $v" "$v")" \
+			"$(call Distributed.batch_isend_irecv.0.forward "[$v, $new]" "[$v, $new]")" \
+			"$(call Torch.mul.0.forward "$v, $v" "$v")"
+	done
+	run -0 accdiff device bench
+}
+
+# Two steps: the weight of the second is what the optimizer of the first made of noise, or another one.
+steps() { # folder, the gradient of the first step, what it writes, the weight of the second
+	local x w
+	x=$(t '4, 4' 1 -1 0.1 2)
+	w=$(t 4 0.5 -0.5 0.01 0.7)
+	dump "$1/step0" "$(call Functional.linear.0.forward "$x, $x, $w" "$x")" \
+		"$(call Functional.linear.0.backward "$x" "$x, $x, $2")" \
+		"$(call Tensor.addcdiv_.0.forward "$w, $2" "$3")"
+	dump "$1/step1" "$(call Functional.linear.0.forward "$x, $x, $4" "$x")"
+}
+
+@test "a weight is what the step before has written" {
+	local a b ga gb
+	ga=$(t 4 3e-9 -2e-9 1e-10 5e-9)
+	gb=$(t 4 1e-9 -4e-9 -1e-9 6e-9)
+	a=$(t 4 0.501 -0.501 0.0105 0.701)
+	b=$(t 4 0.499 -0.501 0.0095 0.699)
+	steps device "$ga" "$a" "$a"
+	steps bench "$gb" "$b" "$b"
+	run -0 accdiff device bench
+	# One that it has not written.
+	steps other "$ga" "$b" "$(t 4 0.6 -0.501 0.02 0.72)"
+	run -1 accdiff other bench
+	[[ $output == *"step 1: Functional.linear.0.forward: got a different tensor: input 2"* ]]
+}
+
+@test "squares that are less than f32 holds make no norm" {
+	local i n v
+	v=$(t 4 1 0 0.5 1.5)
+	for i in device bench; do
+		[ $i = device ] && n=$(t 4 3e-23 1e-24 1e-23 0) || n=$(t 4 3e-23 1e-24 1e-23 1e-22)
+		dump $i/step0 "$(call Torch.add.0.forward "$v, $v" "$v")" "$(call Torch.mul.0.forward "$v, $v" "$n")"
+	done
+	run -0 accdiff device bench
+	# Of larger ones a norm of 0 is wrong.
+	n=$(t 4 3e-13 1e-14 1e-13 0)
+	dump device/step0 "$(call Torch.add.0.forward "$v, $v" "$v")" "$(call Torch.mul.0.forward "$v, $v" "$n")"
+	n=$(t 4 3e-13 1e-14 1e-13 1e-12)
+	dump bench/step0 "$(call Torch.add.0.forward "$v, $v" "$v")" "$(call Torch.mul.0.forward "$v, $v" "$n")"
+	run -1 accdiff device bench
+}
+
+@test "msprobe's rules hold for what both sides have alike: a scalar" {
+	local i v
+	v=$(t 4 1 0 0.5 1.5)
+	for i in device bench; do
+		[ $i = device ] && e=0.001 || e=1e-06
+		dump $i/step0 "$(call Tensor.__add__.0.forward "$v, {\"type\": \"float\", \"value\": $e}" "$v")"
+	done
+	run -1 accdiff -p msprobe --all -f csv -c msprobe device bench
+	[[ $output == *"The scalar parameters of NPU and Bench are inconsistent."* ]]
+}
