@@ -385,6 +385,13 @@ find_ways(struct healing *h)
 /* Outputs that come next. */
 enum { NEXT = 4 };
 
+/* What an optimizer writes is there in the next step, whatever the weights of this one are by it. */
+static bool
+is_state(const struct healing *h, uint32_t call, const struct acc_item *it)
+{
+	return !acc_is_input(it) && h->phase[call] == BEHIND && h->c->call[call].writes;
+}
+
 /* Do the two sides come together behind this tensor? */
 static bool
 heals(const struct healing *h, uint32_t call, const struct acc_item *it)
@@ -417,7 +424,8 @@ heal_call(struct healing *h, uint32_t call, struct acc_err *e)
 			!(it->rms > 0))
 			continue;
 		if ((it->measure == ACC_BY_STAT && !h->other) ||
-			error_of(it) <= usual(h, call, it) || is_start(h, call, it))
+			error_of(it) <= usual(h, call, it) || is_start(h, call, it) ||
+			is_state(h, call, it))
 			continue;
 		it->apart = back || heals(h, call, it);
 		any |= it->apart;
