@@ -262,7 +262,8 @@ dtypes(void)
 {
 	const struct acc_item it = {.dtype = {ACC_NODTYPE, ACC_F16}};
 	const struct acc_dtype_info *none = acc_item_dtype(&it, ACC_A);
-	ok(none->size == 0 && isinf(none->max) && acc_item_dtype(&it, ACC_B)->size == 2,
+	ok(none->size == 1 && none->eps == 0 && isinf(none->max) &&
+			acc_item_dtype(&it, ACC_B)->size == 2,
 		"of a dtype that is not known nothing is said");
 }
 

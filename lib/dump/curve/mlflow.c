@@ -94,6 +94,15 @@ walk(struct store *s, const char *path, file_fn *fn, void *arg, struct acc_err *
 static int
 start(struct store *s, struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
+	/* Any file could be a parameter. */
+	const int fd = acc_dir_open(path, e),
+		  has = fd < 0 ? fd : acc_dir_has(fd, "../meta.yaml", e);
+	if (fd >= 0)
+		close(fd);
+	if (has <= 0)
+		return has < 0 ? has
+			       : acc_fail(e, ACC_EFORMAT,
+					 "no folder of a run of MLflow: no meta.yaml is beside it");
 	s->c = c;
 	return realpath(path, s->dir) == NULL ? acc_fail(e, ACC_EIO, "cannot find the folder:") : 0;
 }
