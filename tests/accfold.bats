@@ -778,3 +778,8 @@ culprit() {
 	tar -xzf "$DATA/fold_sum.tar.gz"
 	found 0 cp2-tf32 one
 }
+
+@test "calls that take a rank's part make no other program of it: what is off heals nowhere" {
+	run -1 bash -c "accfirstbad --no-audit '$DATA/fold_pairs.acc.gz' | accfmt"
+	[[ $output == *"Functional.linear.6.forward: output 0 is off by up to 0.025"* ]]
+}

@@ -480,8 +480,8 @@ judge(struct acc_case *c, struct acc_err *e)
 	s.folded = c->passed > 0 && acc_is_folded(c);
 	s.wholes = s.folded && acc_is_folded_side(c, ACC_A) && acc_is_folded_side(c, ACC_B);
 	s.weights = acc_weight_error(c, &s.weight_unit);
-	/* Of ranks in two layouts each side has calls of its own, however much one program they are. */
-	s.two = !s.wholes && is_rewritten(c);
+	/* Ranks have calls of their own, as those that take their parts, however much one program they are. */
+	s.two = !s.wholes && (s.folded ? acc_two_programs(c) : is_rewritten(c));
 	s.other = s.two && acc_two_programs(c);
 	int rc = acc_sharded(c, e);
 	if (rc != 0)
