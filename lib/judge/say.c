@@ -286,3 +286,21 @@ acc_say_rest(struct acc_case *c, struct acc_err *e)
 		rc = say_audit(c, side, e);
 	return rc;
 }
+
+const char *
+acc_say_value(struct acc_arena *m, const struct acc_val *v)
+{
+	char buf[40];
+	if (v == NULL || v->type == ACC_V_NIL)
+		return "None";
+	if (v->type == ACC_V_BOOL)
+		return v->b ? "True" : "False";
+	if (v->type == ACC_V_INT)
+		return acc_say(m, "%lld", (long long)v->i);
+	if (v->type == ACC_V_TEXT)
+		return acc_say(m, "'%.*s'", v->s.n < 60 ? (int)v->s.n : 60, v->s.p);
+	if (v->type != ACC_V_F64)
+		return "another list";
+	acc_f64_repr(v->f, buf, sizeof buf);
+	return acc_say(m, "%s", buf);
+}

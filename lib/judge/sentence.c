@@ -156,24 +156,6 @@ factor(struct scan *s, const struct suspect *x)
 			: "";
 }
 
-static const char *
-value_text(struct acc_arena *m, const struct acc_val *v)
-{
-	char buf[40];
-	if (v == NULL || v->type == ACC_V_NIL)
-		return "None";
-	if (v->type == ACC_V_BOOL)
-		return v->b ? "True" : "False";
-	if (v->type == ACC_V_INT)
-		return acc_say(m, "%lld", (long long)v->i);
-	if (v->type == ACC_V_TEXT)
-		return acc_say(m, "'%.*s'", v->s.n < 60 ? (int)v->s.n : 60, v->s.p);
-	if (v->type != ACC_V_F64)
-		return "another list";
-	acc_f64_repr(v->f, buf, sizeof buf);
-	return acc_say(m, "%s", buf);
-}
-
 /* The sentence about an input that is bad without a bad op before it. */
 static const char *
 input_text(struct scan *s, const struct suspect *x, const char *where, const char *bad)
@@ -246,13 +228,13 @@ acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 				: "%s: %s is %s on the bench and not given on the device; what both make is"
 				  " right for what they are given",
 			acc_call_name(k), where,
-			acc_got(value_text(acc_mem(s),
+			acc_got(acc_say_value(acc_mem(s),
 				acc_get(r, it->sides == 1 ? "a." : "b.", "value"))));
 	else if (x->role == ROLE_ARG)
 		text = acc_say(acc_mem(s), "%s: %s is %s on the device and %s on the bench",
 			acc_call_name(k), where,
-			acc_got(value_text(acc_mem(s), acc_get(r, "a.", "value"))),
-			acc_got(value_text(acc_mem(s), acc_get(r, "b.", "value"))));
+			acc_got(acc_say_value(acc_mem(s), acc_get(r, "a.", "value"))),
+			acc_got(acc_say_value(acc_mem(s), acc_get(r, "b.", "value"))));
 	else if (x->role == ROLE_IN || x->blame != x->call)
 		text = input_text(s, x, where, acc_got(acc_how_bad(acc_mem(s), r, it)));
 	else if (!k->keyed)

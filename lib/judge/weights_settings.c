@@ -56,21 +56,13 @@ is_way(struct acc_str rest)
 	return false;
 }
 
+/* 0 and 0.0 are one setting. */
 static const char *
 text_of(struct acc_arena *m, const struct acc_val *v)
 {
-	char buf[40];
-	double x;
-	if (v == NULL || v->type == ACC_V_NIL)
-		return "None";
-	if (v->type == ACC_V_BOOL)
-		return v->b ? "True" : "False";
-	if (v->type == ACC_V_TEXT)
-		return acc_say(m, "'%.*s'", v->s.n < 60 ? (int)v->s.n : 60, v->s.p);
-	if (!acc_as_f64(v, &x))
-		return "?";
-	acc_f64_repr(x, buf, sizeof buf);
-	return acc_say(m, "%s", buf);
+	const struct acc_val number = v != NULL && v->type == ACC_V_INT ? acc_f64((double)v->i)
+									: acc_nil();
+	return acc_say_value(m, number.type == ACC_V_F64 ? &number : v);
 }
 
 static struct group *
