@@ -192,16 +192,6 @@ compare(void *arg)
 	return diff_compare(&c->opt, c->device, c->bench);
 }
 
-static int
-temporary(void)
-{
-	struct acc_err e = {0};
-	int fd = acc_file_temp(cli_tmpdir(), &e);
-	if (fd < 0)
-		cli_die_err(&e);
-	return fd;
-}
-
 /* Where the records of the next part are kept: -1, nowhere. */
 static int
 keep(struct job *j)
@@ -210,7 +200,7 @@ keep(struct job *j)
 	if (kept == NULL)
 		cli_nomem();
 	j->kept = kept;
-	kept[j->parts] = j->opt->print ? -1 : temporary();
+	kept[j->parts] = j->opt->print ? -1 : diff_stream_file();
 	return kept[j->parts++];
 }
 
@@ -382,7 +372,7 @@ compare_jobs(struct job *j)
 	const char *all = "";
 	more_handles();
 	if (strcmp(j->opt->format, "table") == 0 && !j->opt->print)
-		j->out = temporary();
+		j->out = diff_stream_file();
 	for (int what = 0; what < ACC_NHOLDS; what++)
 		compare_kind(j, (enum acc_holds)what);
 	if (j->parts == 0)
