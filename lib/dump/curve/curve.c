@@ -465,3 +465,25 @@ acc_curve_open(struct curve_file *f, const char *path, struct acc_err *e)
 	name_run(f);
 	return fd < 0 ? fd : open_bytes(f, fd, path, e);
 }
+
+int
+acc_curve_begin(struct curves *cv, struct curve_file *f, struct acc_dump_ctx *c, const char *path,
+	const char *format, const char *framework, struct acc_err *e)
+{
+	const struct acc_source s = {.root = f->dir,
+		.format = format,
+		.framework = framework,
+		.task = "curves",
+		.step = -1,
+		.rank = -1,
+		.proc = -1};
+	int rc = acc_curve_open(f, path, e);
+	if (rc < 0)
+		return rc;
+	rc = acc_curves_start(cv, c, &s, f->run, f->name, '#', e);
+	if (rc < 0) {
+		acc_bytes_close(f->b);
+		acc_curves_release(cv);
+	}
+	return rc;
+}

@@ -81,6 +81,9 @@ struct curve_file {
 	struct acc_bytes *b;
 };
 int acc_curve_open(struct curve_file *f, const char *path, struct acc_err *e);
+/* And begin the curves that are in it, of that format; framework may be NULL. On failure nothing is left open. */
+int acc_curve_begin(struct curves *cv, struct curve_file *f, struct acc_dump_ctx *c,
+	const char *path, const char *format, const char *framework, struct acc_err *e);
 /* One of a folder's: dir and name are set by the caller. */
 int acc_curve_open_at(struct curve_file *f, int dirfd, struct acc_err *e);
 /* At the end, say if the file was appended to meanwhile. */

@@ -156,20 +156,11 @@ read_golden(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
 	struct curve_file f;
 	struct curves cv = {0};
-	struct acc_source s = {.root = f.dir,
-		.format = "golden",
-		.framework = "pytorch",
-		.task = "curves",
-		.step = -1,
-		.rank = -1,
-		.proc = -1};
-	int rc = acc_curve_open(&f, path, e);
+	int rc = acc_curve_begin(&cv, &f, c, path, "golden", "pytorch", e);
 	if (rc < 0)
 		return rc;
 	struct acc_json *j = acc_json_open(f.b, false, e);
-	rc = j == NULL ? ACC_ENOMEM : acc_curves_start(&cv, c, &s, f.run, f.name, '#', e);
-	if (rc == 0)
-		rc = top(&cv, j, e);
+	rc = j == NULL ? ACC_ENOMEM : top(&cv, j, e);
 	acc_json_close(j);
 	acc_curves_release(&cv);
 	return rc;

@@ -275,18 +275,10 @@ read_curves(struct acc_dump_ctx *c, const char *path, const char *format, const 
 {
 	struct curve_file f = {0};
 	struct curves cv = {0};
-	const struct acc_source s = {.root = f.dir,
-		.format = format,
-		.task = "curves",
-		.step = -1,
-		.rank = -1,
-		.proc = -1};
-	int rc = acc_curve_open(&f, path, e);
+	int rc = acc_curve_begin(&cv, &f, c, path, format, NULL, e);
 	if (rc < 0)
 		return rc;
-	rc = acc_curves_start(&cv, c, &s, f.run, f.name, '#', e);
-	if (rc == 0)
-		rc = read_with(c, &f, path, magic, fn, &cv, e);
+	rc = read_with(c, &f, path, magic, fn, &cv, e);
 	acc_bytes_close(f.b);
 	acc_curves_release(&cv);
 	return rc;
