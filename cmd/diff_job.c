@@ -244,7 +244,7 @@ compare_part(struct job *j, enum acc_holds what, const struct couple *c)
 	call.opt.kept = keep(j);
 	int status = prog_call(compare, &call);
 	if (status > 2)
-		exit(status);
+		cli_die("%s: %s", name, diff_text(acc_tr("ended with status %d"), status));
 	if (status > j->worst)
 		j->worst = status;
 	if (call.opt.kept >= 0)

@@ -64,13 +64,19 @@ prog_add_two(struct prog *p, const char *name, const char *value)
 
 static const int ends[] = {SIGHUP, SIGINT, SIGTERM};
 
+static volatile sig_atomic_t forked; /* this is not the process that the user started */
+
 static void
 on_signal(int sig)
 {
 	for (size_t i = 0; i < MOST; i++)
 		if (running[i] > 0)
 			kill(running[i], SIGTERM);
-	_exit(sig == SIGINT ? 130 : 2);
+	if (!forked)
+		_exit(sig == SIGINT ? 130 : 2);
+	/* Status 2 would mean that why was said: the parent sees the signal, and says it. */
+	signal(sig, SIG_DFL);
+	raise(sig);
 }
 
 void
@@ -97,6 +103,8 @@ start(void)
 	pid_t pid = fork();
 	if (pid < 0)
 		cli_die("no process can be started:");
+	if (pid == 0)
+		forked = 1;
 	for (size_t i = 0; i < MOST; i++) {
 		if (pid == 0) {
 			running[i] = 0; /* they are not its own */

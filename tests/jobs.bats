@@ -121,6 +121,15 @@ ALL='== configuration: train.yaml
 	[[ $output == *"loss parts at step 24"* ]]
 }
 
+@test "a comparison that is ended by a signal is no answer: what was ended is said; status 2" {
+	mkdir first
+	# What accalign's parent runs is one comparison of the job.
+	printf '%s\n' '#!/bin/sh' "kill -TERM \$PPID" >first/accalign
+	chmod +x first/accalign
+	PATH=$PWD/first:$PATH run -2 --separate-stderr accdiff npu gpu
+	[[ ${stderr_lines[-1]} == "accdiff: train.yaml: ended with status 143" ]]
+}
+
 @test "what cannot be looked at is named; status 2" {
 	local nobody=()
 	if [ "$(id -u)" -eq 0 ]; then # root may look at all
