@@ -407,6 +407,38 @@ lines() { # n, loss, norm
 	is loss '.inside == false and .rule == "not-finite"'
 }
 
+# A norm of 10, and the loss: 30 steps, norm times $1 (and $2 at each third step), and so much noise.
+norms() {
+	awk -v f="$1" -v g="$2" -v seed="$3" 'BEGIN { srand(seed); for (i = 1; i <= 30; i++)
+		printf "{\"step\": %d, \"loss\": %.6f, \"grad_norm\": %.6f, \"aux\": %.6f}\n", i, 3 - i / 50,
+			(10 - i / 9) * (i % 3 ? f : g) * (1 + 2e-4 * (rand() - 0.5)), 2 * (i % 3 ? f : g) * (1 + 2e-4 * (rand() - 0.5)) }'
+}
+
+@test "a norm off to one side by far more than the bench's own runs differ" {
+	norms 1 1 1 >bench.jsonl
+	norms 1 1 2 >again.jsonl
+	accalign again.jsonl bench.jsonl >again.acc
+	device() { norms "$@" 3 >npu.jsonl && accalign npu.jsonl bench.jsonl >pairs.acc; }
+	device 1.08 1.08
+	curve 0 pairs.acc # the guide's 10 % is all that is known
+	curve 1 --noise again.acc pairs.acc
+	is grad_norm '.rule == "outside-spread" and (.value - 0.08 | fabs) < 1e-3 and .outside == 1'
+	is aux '.rule == "outside-spread"'
+	says "the mean relative difference is 8.0 %, always to one side, where the bench's own runs differ by 0.00"
+	says "; 100 % of the steps are outside the bench's own spread"
+	device 1.08 0.93 # to both sides
+	curve 0 --noise again.acc pairs.acc
+	is grad_norm '.inside == false and .bad == null'
+	device 1.005 1.005 # as other kernels are
+	curve 0 --noise again.acc pairs.acc
+	is grad_norm '.inside == false and .bad == null'
+	# The bench is as far from itself.
+	norms 1 1.06 2 >again.jsonl
+	accalign again.jsonl bench.jsonl >again.acc
+	device 1.04 1.04
+	curve 0 --noise again.acc pairs.acc
+}
+
 @test "few points" {
 	curve 0 "$C/short.acc"
 	is loss '.drift == "unknown" and .offset_p == null'

@@ -54,7 +54,7 @@ say_curves(struct acc_curves *cs, const char *level, const char *what, struct ac
 				  : acc_say(&cs->mem, "%s: %s%s", c->tag, c->v.why[0], beyond);
 		if (m->text != NULL && c->noise.runs > 0)
 			m->text = acc_say(&cs->mem,
-				"%s; %.2g %% of the steps are outside the bench's own "
+				"%s; %.3g %% of the steps are outside the bench's own "
 				"spread, mean difference %.3g against "
 				"%.3g",
 				m->text, 100 * c->noise.outside, c->f.mean_abs, c->noise.mean_abs);
