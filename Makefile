@@ -221,7 +221,8 @@ check-torch: all
 PYTHON ?= python3
 # Each call of each program to the system fails once, and members of the pipeline are killed; what
 # must hold of any dump is tried on random ones; gcc and clang give the same bytes; the metrics of
-# random tensors are those of exact arithmetic (where PYTHON has numpy); and all tests under sanitizers, and for 64-bit
+# random tensors are those of exact arithmetic (where PYTHON has numpy); all tests under sanitizers, what each reader
+# makes of the fixtures through each program and format, and 10 minutes of each fuzz target; and for 64-bit
 # ARM (where there is an emulator).
 check-long: all $(FAULTS)
 	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/faults/sweep
@@ -237,6 +238,8 @@ check-long: all $(FAULTS)
 	else echo "skipped: tests/metrics/exact.py, which needs python3-numpy"; fi
 	$(MAKE) SAN=address,undefined B=build-san all tests
 	$(MAKE) SAN=address,undefined B=build-san check
+	BIN=$(abspath build-san/bin) tests/through
+	if command -v clang; then $(MAKE) fuzz TIME=600; else echo "skipped: make fuzz, which needs clang"; fi
 	if command -v aarch64-linux-gnu-gcc && command -v qemu-aarch64-static; then .ci/arm64; \
 	else echo "skipped: .ci/arm64, which needs gcc-aarch64-linux-gnu and qemu-user-static"; fi
 
