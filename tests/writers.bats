@@ -23,7 +23,9 @@ compare() { # status, device, bench: the findings in $text
 		compare 0 hf.safetensors "$x"
 		[[ $text == "21 tensors compared: 21 with the same values"* ]]
 	done
-	# With a buffer, which the other does not have.
+	# With buffers, which the other does not have.
+	compare 0 buffers.pt hf.safetensors
+	compare 0 hf.safetensors buffers.pt
 	run -0 accdiff --allow-missing=buf universal hf.safetensors
 	# Of uint16 paddle makes bfloat16.
 	compare 0 paddle.pdparams hf-norm16.safetensors
@@ -78,6 +80,9 @@ compare() { # status, device, bench: the findings in $text
 	# What the files themselves say.
 	run -2 --separate-stderr accdump-read mcore-lost
 	[[ $stderr == *"tensor parallel rank 0 of 2 is not there" ]]
+	# Without a pipeline its folder would be mp_rank_00.
+	run -2 --separate-stderr accdump-read mcore-stage
+	[[ $stderr == *"pipeline parallel rank 1 of 2 is not there" ]]
 	rm fsdp/model_world_size_2_rank_1.pt
 	run -2 --separate-stderr accdump-read fsdp
 	[[ $stderr == *"rank 1 of 2 is not there, beside model_world_size_2_rank_0.pt" ]]

@@ -106,6 +106,13 @@ is_beside(const char *name)
 	return false;
 }
 
+/* Positions and masks: nothing is trained, and no format of quantized weights keeps them, in these. */
+static bool
+is_index(enum acc_dtype t)
+{
+	return t == ACC_I64 || t == ACC_BOOL;
+}
+
 /* What one side has alone. */
 static int
 look_alone(struct acc_weights *t, uint32_t i, int side, bool named_alike, struct common *c,
@@ -117,7 +124,7 @@ look_alone(struct acc_weights *t, uint32_t i, int side, bool named_alike, struct
 	if (rc < 0)
 		return rc;
 	if (is_buffer(o.name) || is_beside(o.name) || acc_may_lack(t->c, o.name) || it->ndim == 0 ||
-		it->ndim == 255)
+		it->ndim == 255 || is_index((enum acc_dtype)it->dtype[side]))
 		return 0;
 	/* A bias that is zero is as good as none where other programs name it. */
 	if (!named_alike && o.zero)

@@ -445,7 +445,7 @@ def megatron():
         torch.save(obj, f"{OUT}/{path}")
     torch.manual_seed(1)
     ones = torch.ones(2)
-    for it, rank in ((10, "00_000"), (10, "01_000"), (10, "00_001"), (10, "01_001"), (200, "00_000")):
+    for it, rank in ((10, "00_000"), (10, "01_000"), (10, "00_001"), (10, "01_001"), (200, "00")):
         folder = f"megatron/iter_{it:07}/mp_rank_{rank}"
         put(f"{folder}/model_optim_rng.pt", {
             "args": argparse.Namespace(lr=0.1), "checkpoint_version": 3.0, "iteration": it,

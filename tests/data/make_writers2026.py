@@ -2,11 +2,12 @@
 """Makes tests/data/weights/writers.tar.gz: one small Llama as the programs of 2026 leave it, right and with
 faults that a converter or a copy makes.
 
-python3 tests/data/make_writers2026.py     (torch 2.15, numpy, safetensors; two processes over gloo)
+python3 tests/data/make_writers2026.py     (torch 2.15, numpy, safetensors, gguf 0.19, onnx 1.23; two processes
+                                            over gloo)
 
 hf.safetensors is the model under Hugging Face's names. What torch writes itself is written by it: files
-without checksums, a whole module, parts in safetensors, shards of Hugging Face's, DTensors of FSDP2. What
-needs other packages is written by torch.save or DCP in the layout that these have: DeepSpeed 0.19's universal
+without checksums, a whole module, an exported program, parts in safetensors, shards of Hugging Face's, DTensors
+of FSDP2; GGUF and ONNX by the packages of these names. What needs other packages is written by torch.save or DCP in the layout that these have: DeepSpeed 0.19's universal
 checkpoint (ds_to_universal.py), megatron-core 0.19's mp_rank files and torch_dist, paddle 3.3's pickles."""
 import functools
 import os
@@ -15,6 +16,7 @@ import tarfile
 import tempfile
 
 import numpy as np
+import onnx
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
@@ -60,6 +62,13 @@ def module(sd):
         at.register_parameter(last, nn.Parameter(v.clone()))
     root.register_buffer("fleeting", torch.ones(1), persistent=False)
     return root
+
+
+def exported(name, sd):
+    """torch.export's archive of a module with these weights, one of which is a view."""
+    root = module(sd)
+    root.forward = lambda x: sum(p.sum() for p in root.parameters()) + x
+    torch.export.save(torch.export.export(root, (torch.ones(1),)), name)
 
 
 # --- Megatron ---
@@ -151,6 +160,46 @@ def meta(sd, permuted="qk"):
     return out
 
 
+# As llama.cpp's convert_hf_to_gguf.py names them.
+GGUF = (("model.embed_tokens", "token_embd"), ("model.layers.", "blk."), ("model.norm", "output_norm"),
+        ("lm_head", "output"), ("self_attn.q_proj", "attn_q"), ("self_attn.k_proj", "attn_k"),
+        ("self_attn.v_proj", "attn_v"), ("self_attn.o_proj", "attn_output"), ("mlp.gate_proj", "ffn_gate"),
+        ("mlp.up_proj", "ffn_up"), ("mlp.down_proj", "ffn_down"), ("input_layernorm", "attn_norm"),
+        ("post_attention_layernorm", "ffn_norm"))
+
+
+def gguf_file(name, sd, permuted="qk", kind="F32"):
+    """The rows of q and k by rotary pairs, as it does for Llama; matrices of this type."""
+    import gguf
+    w = gguf.GGUFWriter(name, "llama")
+    w.add_block_count(L)
+    w.add_array("tokenizer.ggml.tokens", ["a", "b"])
+    w.add_array("numbers", [1, 2, 3])
+    for k, v in sd.items():
+        if any(f"{x}_proj" in k for x in permuted if x in "qk"):
+            v = v.view(-1, 2, HD // 2, D).transpose(1, 2).reshape(-1, D)
+        for a, b in GGUF:
+            k = k.replace(a, b)
+        q = getattr(gguf.GGMLQuantizationType, kind if v.ndim > 1 else "F32")
+        a = v.contiguous().numpy()
+        w.add_tensor(k, a if q == gguf.GGMLQuantizationType.F32 else gguf.quantize(a, q), raw_dtype=q)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
+def onnx_model(sd):
+    """Initializers and no node: as bytes of their own, one as numbers, one in bfloat16."""
+    import onnx
+    t = [onnx.numpy_helper.from_array(v.numpy(), k) for k, v in sd.items() if k != "model.norm.weight"]
+    v = sd["model.norm.weight"]
+    t.append(onnx.helper.make_tensor("model.norm.weight", onnx.TensorProto.FLOAT, list(v.shape), v.tolist()))
+    t.append(onnx.helper.make_tensor("bits", onnx.TensorProto.BFLOAT16, [2], b"\x80?\x00@", raw=True))
+    t.append(onnx.helper.make_tensor("numbers", onnx.TensorProto.INT32, [3], [1, 2, 3]))
+    return onnx.helper.make_model(onnx.helper.make_graph([], "g", [], [], t), producer_name="acctools")
+
+
 def universal(folder, sd):
     shapes = {k: v.shape for k, v in sd.items()}
     for k, v in sd.items():
@@ -200,6 +249,18 @@ def main():
         torch.save(sd, "nocrc.pt")
         torch.serialization.set_crc32_options(True)
         torch.save(module(sd), "module.pt")
+        torch.save({**sd, "positions": torch.arange(4), "shown": torch.ones(3, dtype=torch.bool)}, "buffers.pt")
+        exported("model.pt2", sd)
+        gguf_file("model.gguf", sd)
+        gguf_file("plain.gguf", sd, "")
+        gguf_file("half.gguf", sd, kind="F16")
+        wide = {"token_embd.weight": torch.cat([sd["lm_head.weight"]] * 2, 1), "norm": sd["model.norm.weight"]}
+        gguf_file("q8.gguf", wide, kind="Q8_0")
+        save_file(wide, "wide.safetensors")
+        onnx.save_model(onnx_model(sd), "model.onnx")
+        os.mkdir("onnx")
+        onnx.save_model(onnx_model(sd), "onnx/model.onnx", save_as_external_data=True, location="model.data",
+                        size_threshold=200)
         nt = torch.nested.nested_tensor([torch.arange(3.), torch.arange(2.)], layout=torch.jagged)
         torch.save({**sd, "extra": {"nested": nt, "gelu": functools.partial(nn.functional.gelu, approximate="tanh")}},
                    "nested.pt")
@@ -216,6 +277,8 @@ def main():
         for how in ("right", "flat", "qvk", "naive", "upgate"):
             put_megatron("mcore-" + how, megatron(sd, how))
         put_megatron("mcore-lost", megatron(sd), [1])
+        put_megatron("mcore-stage", megatron(sd, tp=1))
+        os.rename("mcore-stage/iter_0000003/mp_rank_00", "mcore-stage/iter_0000003/mp_rank_00_000")
         dcp.save(torch_dist(sd), checkpoint_id="torch_dist", no_dist=True)
         save_file(meta(sd), "meta.safetensors")
         save_file(meta(sd, ""), "meta-plain.safetensors")

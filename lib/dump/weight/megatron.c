@@ -29,12 +29,13 @@ number(struct acc_str s, const char *word, int64_t *out, struct acc_str *rest)
 }
 
 /* mp_rank_01, mp_rank_01_002, mp_rank_01_002_003: tensor, pipeline, expert. DeepSpeed also
- * zero_pp_rank_D_mp_rank_01, with bf16_ before it: data. */
-static bool
+ * zero_pp_rank_D_mp_rank_01, with bf16_ before it: data. How many of the first three it has; 0: none. */
+static int
 coords(struct acc_str s, int64_t c[COORDS])
 {
 	int64_t *const order[] = {&c[3], &c[0], &c[1]};
 	struct acc_str rest;
+	int n = 1;
 	if (acc_str_starts(s, "bf16_"))
 		s = (struct acc_str){s.p + 5, s.n - 5};
 	memset(c, 0, COORDS * sizeof *c);
@@ -42,10 +43,10 @@ coords(struct acc_str s, int64_t c[COORDS])
 		s = rest.n > 0 && rest.p[0] == '_' ? (struct acc_str){rest.p + 1, rest.n - 1}
 						   : rest;
 	if (!number(s, "mp_rank_", order[0], &rest))
-		return false;
-	for (int i = 1; i < 3 && number(rest, "_", order[i], &s); i++)
+		return 0;
+	for (; n < 3 && number(rest, "_", order[n], &s); n++)
 		rest = s;
-	return true;
+	return n;
 }
 
 enum { NO_LAYER, LAYER, EXPERT };
@@ -96,7 +97,7 @@ level(const char *name, struct place *p)
 		p->step = step;
 		return true;
 	}
-	return strcmp(name, "release") == 0 || (coords(s, c) && !is_pt(name));
+	return strcmp(name, "release") == 0 || (coords(s, c) > 0 && !is_pt(name));
 }
 
 /* Is it the folder of one iteration, or of one rank? */
@@ -112,7 +113,7 @@ holds(int dirfd, struct acc_err *e)
 		found = (int)n;
 	for (int64_t i = 0; i < n && found == 0; i++)
 		found = is_pt(names[i]) &&
-			(coords(acc_str(names[i]), c) ||
+			(coords(acc_str(names[i]), c) > 0 ||
 				layer_of(acc_str(names[i]), c, &layer) != NO_LAYER ||
 				strcmp(names[i], "model_optim_rng.pt") == 0 ||
 				strcmp(names[i], "distrib_optim.pt") == 0 ||
@@ -135,6 +136,7 @@ struct part {
 	const char *place;       /* what says the rank: the file's name, or the folder's; or NULL */
 	char prefix[24];         /* of the names of what is in it; "": none */
 	int64_t kind, step, c[COORDS];
+	int n; /* of tensor, pipeline and expert ranks, which the names say */
 };
 
 struct tree {
@@ -160,6 +162,7 @@ add(struct tree *t, const struct place *p, const char *file, const int64_t c[COO
 		x.file = acc_arena_copy(&t->mem, file, strlen(file));
 		x.place = acc_arena_copy(&t->mem, place, strlen(place));
 		memcpy(x.c, c, sizeof x.c);
+		x.n = coords(acc_str(place), (int64_t[COORDS]){0});
 	}
 	if (x.path == NULL || (file != NULL && (x.file == NULL || x.place == NULL)) ||
 		acc_buf_add(&t->parts, &x, sizeof x) < 0)
@@ -187,7 +190,7 @@ add_layers(struct tree *t, const struct place *p, const char *const *names, int6
 		if (is == kind)
 			rc = add(t, p, names[i], c, names[i], prefix, e);
 		else if (kind == EXPERT && acc_str_starts(s, "mp_rank_") && is_pt(names[i]) &&
-			 coords(s, c))
+			 coords(s, c) > 0)
 			rc = add(t, p, names[i], c, names[i], "", e);
 	}
 	if (rc == 0 && left > 0)
@@ -227,7 +230,7 @@ collect(void *arg, int dirfd, const struct place *p, struct acc_err *e)
 		rc = add_layers(t, p, names, n, kind, e);
 	for (int64_t i = 0; i < n && rc == 0 && kind == NO_LAYER; i++)
 		if (is_pt(names[i])) {
-			bool says = coords(acc_str(names[i]), c);
+			bool says = coords(acc_str(names[i]), c) > 0;
 			rc = add(t, p, names[i], says ? c : own,
 				says ? names[i] : strrchr(real, '/') + 1, "", e);
 		}
@@ -400,6 +403,9 @@ say_gone(struct tree *t, struct weights *w, int axis, long long rank, long long 
 	else if (axis == 0)
 		acc_fail(&bad, ACC_EFORMAT, "pipeline parallel rank %lld of %lld is not there",
 			rank, of);
+	else if (axis == 1)
+		acc_fail(&bad, ACC_EFORMAT, "expert parallel rank %lld of %lld is not there", rank,
+			of);
 	else
 		acc_fail(&bad, ACC_EFORMAT,
 			"the optimizer of data parallel rank %lld of %lld is not there", rank, of);
@@ -418,6 +424,11 @@ look_for_ranks(struct tree *t, const struct part *p, size_t n, struct weights *w
 			if (p[i].file != NULL && p[i].c[k] >= size[k])
 				size[k] = p[i].c[k] + 1;
 	}
+	/* Megatron writes the numbers of pipeline and expert ranks only where there are several. */
+	for (size_t i = 0; i < n; i++) {
+		size[0] = p[i].n > 1 && size[0] < 2 ? 2 : size[0];
+		size[1] = p[i].n > 2 && size[1] < 2 ? 2 : size[1];
+	}
 	for (int64_t x = 0; x < size[3]; x++)
 		if (!is_there(p, n, 3, x, -1, 0, false))
 			say_gone(t, w, 3, x, size[3]);
@@ -429,6 +440,9 @@ look_for_ranks(struct tree *t, const struct part *p, size_t n, struct weights *w
 				if (is_there(p, n, 3, x, -1, 0, false) &&
 					!is_there(p, n, 3, x, 0, y, false))
 					say_gone(t, w, 3, x, size[3]);
+	for (int64_t z = 0; z < size[1]; z++)
+		if (!is_there(p, n, 1, z, -1, 0, false))
+			say_gone(t, w, 1, z, size[1]);
 	/* Of data parallel ranks, what the optimizer of each has. */
 	bool any = false;
 	for (int64_t d = 0; d < size[2] && !any; d++)
@@ -480,7 +494,7 @@ read_megatron(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	int rc = acc_dump_place_of(dir, &rule, &top, e);
 	char real[PATH_MAX];
 	int64_t own[COORDS];
-	t.alone = realpath(dir, real) != NULL && coords(acc_str(strrchr(real, '/') + 1), own);
+	t.alone = realpath(dir, real) != NULL && coords(acc_str(strrchr(real, '/') + 1), own) > 0;
 	top.rank = -1;
 	top.proc = top.proc < 0 ? 0 : top.proc;
 	if (rc == 0)
