@@ -169,7 +169,6 @@ NPY_=name,file,dtype,shape,stride,order,off,len
 		[[ $stderr == "accdump-read: x: $2"* ]] || { echo "$stderr"; return 1; }
 	}
 	one '\x89HDF\r\n\x1a\n\0' "HDF5 is not read: save its arrays by numpy.savez"
-	one 'GGUF\x03\0\0\0' "GGUF is not read: compare the weights"
 	one 'BZh91AY' "bzip2 is not read: decompress it"
 	one 'SQLite format 3\0' "SQLite is not read"
 	one 'GGUF, a text' "unrecognised format"

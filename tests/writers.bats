@@ -76,6 +76,49 @@ compare() { # status, device, bench: the findings in $text
 	[[ $text != *transposed* ]]
 }
 
+@test "GGUF: names and rows of llama.cpp's; what is quantized is named" {
+	compare 0 model.gguf hf.safetensors
+	[[ $text == "21 tensors compared: 21 with the same values, 21 under another name, 4 in another layout"* ]]
+	compare 0 hf.safetensors model.gguf
+	compare 0 model.gguf mcore-right
+	compare 0 model.gguf meta.safetensors
+	compare 0 half.gguf model.gguf
+	[[ $text == "21 tensors compared: 5 with the same values, 16 the same but for a cast"* ]]
+	# Rows that llama.cpp would take for other ones.
+	compare 1 plain.gguf hf.safetensors
+	[[ $text == *"4 weights in a layout that the name does not have: blk.0.attn_q.weight with model.layers.0.self_attn.q_proj.weight (in the same order, which attn_q of llama.cpp does not have)"* ]]
+	compare 1 hf.safetensors plain.gguf
+	compare 1 plain.gguf mcore-right
+	compare 2 q8.gguf wide.safetensors
+	[[ $text == "2 tensors compared: 1 with the same values, 1 not compared"* ]]
+	run -2 --separate-stderr accdump-read q8.gguf
+	[[ $stderr == *"q8.gguf: token_embd.weight: quantized, as Q8_0, which is not decoded" ]]
+	head -c 2000 model.gguf >cut.gguf
+	run -2 --separate-stderr accdump-read cut.gguf
+	[[ $stderr == *"the file ends before its tensor does"* ]]
+	head -c 700 model.gguf >cut.gguf
+	run -2 --separate-stderr accdump-read cut.gguf
+	[[ $stderr == *"the head ends too early"* ]]
+}
+
+@test "ONNX: initializers, in the file and beside it; what has no fixed length is named" {
+	for x in model.onnx onnx/model.onnx; do
+		compare 2 "$x" hf.safetensors
+		[[ $text == "21 tensors compared: 21 with the same values, 2 only in the device"* ]]
+		run -2 --separate-stderr accdump-read "$x"
+		[[ $stderr == *"model.onnx: numbers: stored as numbers of varying length, which are not decoded" ]]
+	done
+	[ "$(accdump-read onnx/model.onnx 2>/dev/null | accfmt --json | jq -c 'select(.name == "bits") | [.dtype, .shape]')" = \
+		'["bf16",[2]]' ]
+	[ "$(accdump-read onnx/model.onnx 2>/dev/null | accfmt --json | jq -r 'select(.name == "lm_head.weight").file')" = model.data ]
+	# No path leads out.
+	mkdir out
+	sed 's,model.data,../xx.data,g' onnx/model.onnx >out/model.onnx
+	cp onnx/model.data xx.data
+	run -2 --separate-stderr accdump-read out/model.onnx
+	[[ $stderr == *"../xx.data: refused"* ]] || { echo "$stderr"; false; }
+}
+
 @test "what is not there" {
 	# What the files themselves say.
 	run -2 --separate-stderr accdump-read mcore-lost

@@ -19,8 +19,6 @@ static const char npz[] = ACC_MSG("save its arrays by numpy.savez, or as .safete
 static const char decompress[] = ACC_MSG("decompress it");
 static const struct magic magics[] = {
 	AT(0, "\x89HDF\r\n\x1a\n", "HDF5", npz),
-	AT(0, "GGUF\2\0", "GGUF", ACC_MSG("compare the weights that it was made from")),
-	AT(0, "GGUF\3\0", "GGUF", ACC_MSG("compare the weights that it was made from")),
 	AT(0, "BZh9", "bzip2", decompress),
 	AT(0,
 		"\xfd"
@@ -45,16 +43,6 @@ static const struct magic magics[] = {
 	AT(4, "TFL3", "TensorFlow Lite", npz),
 };
 
-/* A message of protobuf that begins with the version of ONNX, and behind it names its producer: in
- * both, lengths are plain bytes. */
-static bool
-is_onnx(const uint8_t *h, size_t n)
-{
-	return n > 4 && h[0] == 0x08 && h[1] > 0 && h[1] < 32 && h[2] == 0x12 && h[3] > 0 &&
-	       h[3] < 64 && (size_t)h[3] + 5 <= n && h[4] >= 'A' && h[4] <= 'z' &&
-	       (h[4 + h[3]] == 0x1a || h[4 + h[3]] == 0x22 || h[4 + h[3]] == 0x3a);
-}
-
 /* keras 3 saves a zip of metadata.json, config.json and model.weights.h5. */
 static bool
 is_keras(const uint8_t *h, size_t n)
@@ -66,14 +54,12 @@ is_keras(const uint8_t *h, size_t n)
 const struct foreign *
 acc_foreign(const uint8_t *head, size_t n)
 {
-	static const struct foreign onnx = {"ONNX",
-					    ACC_MSG("save its initializers by numpy.savez")},
-				    keras = {"Keras", npz};
+	static const struct foreign keras = {"Keras", npz};
 	for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
 		if (n >= magics[i].at + magics[i].n &&
 			memcmp(head + magics[i].at, magics[i].bytes, magics[i].n) == 0)
 			return &magics[i].f;
-	return is_onnx(head, n) ? &onnx : is_keras(head, n) ? &keras : NULL;
+	return is_keras(head, n) ? &keras : NULL;
 }
 
 /* --- by name --- */

@@ -17,9 +17,9 @@
 enum { COPIES = 512, COPY = 1 << 22 };
 
 /* What several files make up, and where others may lie beside. What a recorder wrote is one. */
-static const char weights[] = "npy npz pt hand safetensors dcp megatron universal msckpt";
+static const char weights[] = "npy npz pt hand safetensors gguf onnx dcp megatron universal msckpt";
 /* Of these a folder is read with the folders in it. */
-static const char deep[] = "hand safetensors dcp megatron universal msckpt";
+static const char deep[] = "hand safetensors gguf dcp megatron universal msckpt";
 static const char configurations[] =
 	"yaml json training_args shell env pip python mlflow-params wandb-config";
 static const char logs[] = "log trainer_state golden tfevents csv mlflow-metrics wandb swanlab";
@@ -92,7 +92,7 @@ static bool
 of_whole_named(const char *whole, const char *name)
 {
 	static const char *const ends[] = {"npy", ".npy", "hand", ".npy", "npz", ".npz",
-		"safetensors", ".safetensors"};
+		"safetensors", ".safetensors", "gguf", ".gguf"};
 	for (size_t i = 0; whole != NULL && i < sizeof ends / sizeof *ends; i += 2)
 		if (strcmp(whole, ends[i]) == 0 && acc_str_ends(acc_str(name), ends[i + 1]))
 			return true;
@@ -266,7 +266,7 @@ kind_of(const char *path, const char *form, enum acc_holds *holds, struct acc_er
 		*holds = ACC_HOLDS_CONFIGURATION;
 	else if (is_in(logs, form))
 		*holds = ACC_HOLDS_LOG;
-	else if (is_in("safetensors dcp megatron universal msckpt", form))
+	else if (is_in("safetensors gguf onnx dcp megatron universal msckpt", form))
 		*holds = ACC_HOLDS_WEIGHTS;
 	else if (is_in("npy npz pt hand", form) && (params = acc_glance_params(path, e)) > 0)
 		*holds = ACC_HOLDS_WEIGHTS;

@@ -327,7 +327,7 @@ static int
 judge(struct acc_case *c, struct acc_err *e)
 {
 	struct acc_weights t = {.c = c};
-	int rc = 0;
+	int rc = acc_odd_sources(&t.odd, c, e);
 	for (uint32_t i = 0; i < c->nitem && rc >= 0; i = acc_step(c, i))
 		if (c->item[i].kind == ACC_ITEM_TENSOR)
 			rc = look(&t, i, e);

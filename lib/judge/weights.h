@@ -12,7 +12,11 @@ struct acc_odd {
 	bool found;
 	struct acc_ids
 		other; /* names of those whose values do not agree: what they are parts of is no less */
+	struct acc_ids llama_cpp; /* sources that are llama.cpp's, of a Llama */
 };
+
+/* Before all others: what sources say. 0 or < 0. */
+int acc_odd_sources(struct acc_odd *o, struct acc_case *c, struct acc_err *e);
 
 /* A pair with the same values. 0 or < 0. */
 int acc_odd_add(struct acc_odd *o, const struct acc_case *c, uint32_t item, const struct acc_rec *r,

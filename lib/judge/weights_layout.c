@@ -23,8 +23,9 @@ struct acc_laid {
 	enum wrong wrong;
 	int8_t fits; /* what acc_rows_fit says; of what it says nothing, -1 */
 	uint8_t which, part;
-	uint64_t layer;     /* of which layer's attention it is, by the name */
-	int64_t start, len; /* of a part */
+	const char *dialect; /* of the name at `which` */
+	uint64_t layer;      /* of which layer's attention it is, by the name */
+	int64_t start, len;  /* of a part */
 	int64_t groups; /* of a part, in how many pieces; of rotary pairs, how many a head has */
 };
 
@@ -50,13 +51,16 @@ shape(const struct acc_rec *r, const char *side)
 
 /* What the names say of the layout. */
 static void
-name_rows(struct acc_laid *p, struct acc_str a, struct acc_str b, struct acc_str layout)
+name_rows(struct acc_laid *p, struct acc_str a, struct acc_str b, struct acc_str layout,
+	const bool llama_cpp[2])
 {
-	const struct acc_named_rows name[2] = {acc_rows_of(a), acc_rows_of(b)};
+	const struct acc_named_rows name[2] = {acc_rows_of(a, llama_cpp[0]),
+		acc_rows_of(b, llama_cpp[1])};
 	const struct acc_laid_out l = acc_layout_parse(layout);
 	int which = 0;
 	p->fits = (int8_t)acc_rows_fit(name, &l, &which);
 	p->which = (uint8_t)which;
+	p->dialect = name[which].dialect;
 	if (p->fits < 0)
 		return;
 	const struct acc_named_rows *one = &name[l.nparts > 0 && l.side == 'a'];
@@ -82,6 +86,32 @@ named(struct acc_str name, char side)
 }
 
 int
+acc_odd_sources(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
+{
+	struct acc_rec *r;
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
+		if (c->item[i].kind != ACC_ITEM_AUX)
+			continue;
+		int rc = acc_case_record(c, &c->item[i], &r, e);
+		const struct acc_str id = rc < 0 ? ACC_STR("") : acc_get_text(r, "", "id");
+		if (rc == 0 && acc_rec_is(r, "source") &&
+			acc_str_is(acc_get_text(r, "", "framework"), "llama.cpp, llama"))
+			rc = acc_ids_put(&o->llama_cpp, acc_hash(id.p, id.n), i, true, e);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* Is a side's file one of these? */
+static bool
+of_llama_cpp(const struct acc_odd *o, const struct acc_rec *r, const char *side)
+{
+	const struct acc_str id = acc_get_text(r, side, "src");
+	return acc_ids_get(&o->llama_cpp, acc_hash(id.p, id.n)) != ACC_NOID;
+}
+
+int
 acc_odd_add(struct acc_odd *o, const struct acc_case *c, uint32_t item, const struct acc_rec *r,
 	struct acc_err *e)
 {
@@ -99,7 +129,8 @@ acc_odd_add(struct acc_odd *o, const struct acc_case *c, uint32_t item, const st
 	const uint64_t role[4] = {without_layer(a), without_layer(b), shape(r, "a."),
 		shape(r, "b.")};
 	p->role = acc_hash(role, sizeof role);
-	name_rows(p, a, b, layout);
+	name_rows(p, a, b, layout,
+		(const bool[2]){of_llama_cpp(o, r, "a."), of_llama_cpp(o, r, "b.")});
 	/* A tensor whose shape alone differs is in its own order. */
 	if (layout.n == 0 || memchr(layout.p, '(', layout.n) == NULL)
 		return 0;
@@ -316,7 +347,7 @@ name_one(struct acc_case *c, const struct acc_laid *p, const char **text, const 
 	if (p->wrong == DIALECT)
 		*text = acc_say(&c->mem, "%s%.*s with %.*s (%.*s, which %.*s of %s does not have)",
 			*text, ACC_PRS(a), ACC_PRS(b), ACC_PRS(l), (int)(odd.p + n - word), word,
-			acc_rows_of(odd).dialect);
+			p->dialect);
 	else
 		*text = acc_say(&c->mem, "%s%.*s with %.*s (%.*s)", *text, ACC_PRS(a), ACC_PRS(b),
 			ACC_PRS(l));
@@ -378,5 +409,6 @@ acc_odd_release(struct acc_odd *o)
 {
 	free(o->v);
 	acc_ids_release(&o->other);
+	acc_ids_release(&o->llama_cpp);
 	*o = (struct acc_odd){0};
 }

@@ -37,22 +37,41 @@ static const struct {
 	{"attention.wv.", {"Meta", ACC_ROWS_PLAIN, 2}},
 };
 
+/* What stands behind "layers." and a number. */
+static struct acc_str
+behind(struct acc_str s, uint32_t k)
+{
+	while (k < s.n && isdigit((unsigned char)s.p[k]))
+		k++;
+	return k < s.n ? (struct acc_str){s.p + k + 1, s.n - k - 1} : ACC_STR("");
+}
+
+/* llama.cpp's convert_hf_to_gguf.py, LlamaModel: of Llama, it has Meta's rows. */
+static const struct {
+	const char *word;
+	struct acc_named_rows is;
+} gguf[] = {
+	{"attn_q.", {"llama.cpp", ACC_ROWS_PAIRS, 0}},
+	{"attn_k.", {"llama.cpp", ACC_ROWS_PAIRS, 1}},
+	{"attn_v.", {"llama.cpp", ACC_ROWS_PLAIN, 2}},
+	{"ffn_gate.", {"llama.cpp", ACC_ROWS_PLAIN, 0}},
+	{"ffn_up.", {"llama.cpp", ACC_ROWS_PLAIN, 1}},
+};
+
 struct acc_named_rows
-acc_rows_of(struct acc_str name)
+acc_rows_of(struct acc_str name, bool llama_cpp)
 {
 	struct acc_str s = name;
-	uint32_t k = 7;
+	if (llama_cpp && acc_str_starts(s, "blk."))
+		for (size_t i = 0; i < sizeof gguf / sizeof *gguf; i++)
+			if (acc_str_starts(behind(s, 4), gguf[i].word))
+				return gguf[i].is;
 	if (acc_str_starts(s, "module."))
 		s = (struct acc_str){s.p + 7, s.n - 7};
-	if (acc_str_starts(s, "layers.")) {
-		while (k < s.n && isdigit((unsigned char)s.p[k]))
-			k++;
-		const struct acc_str rest = k < s.n ? (struct acc_str){s.p + k + 1, s.n - k - 1}
-						    : ACC_STR("");
+	if (acc_str_starts(s, "layers."))
 		for (size_t i = 0; i < sizeof meta / sizeof *meta; i++)
-			if (acc_str_starts(rest, meta[i].word))
+			if (acc_str_starts(behind(s, 7), meta[i].word))
 				return meta[i].is;
-	}
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (acc_glob(rows[i].glob, name))
 			return rows[i].is;

@@ -20,7 +20,8 @@ struct acc_named_rows {
 	enum acc_rows rows;
 	int part;
 };
-struct acc_named_rows acc_rows_of(struct acc_str name);
+/* llama_cpp: its file is one of llama.cpp's, of a Llama. */
+struct acc_named_rows acc_rows_of(struct acc_str name, bool llama_cpp);
 
 /* m.layout, taken apart. */
 struct acc_laid_out {
