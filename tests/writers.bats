@@ -15,7 +15,7 @@ compare() { # status, device, bench: the findings in $text
 }
 
 @test "the same model by each writer" {
-	for x in nocrc.pt module.pt dict.npy plain.pkl dcp-st hf-shards fsdp mcore-right torch_dist \
+	for x in nocrc.pt module.pt model.pt2 dict.npy plain.pkl dcp-st hf-shards fsdp mcore-right torch_dist \
 		meta.safetensors; do
 		echo "$x"
 		compare 0 "$x" hf.safetensors

@@ -62,7 +62,7 @@ fuzz_zip_end(struct acc_buf *b, struct acc_buf *dir, size_t members)
 }
 
 /* archive/data.pkl of these bytes, and archive/data/0 of 64 bytes, into *b. */
-__attribute__((unused)) static void
+__attribute__((unused)) __attribute__((unused)) static void
 fuzz_torchzip(struct acc_buf *b, const void *pickle, size_t n)
 {
 	static const uint8_t storage[64];
