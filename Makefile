@@ -307,7 +307,7 @@ install-run: $(PROGS) $(REC_SO)
 		sh share/completions/make.sh $${s%%:*} $(HELP_BIN) >$$f || exit; done
 	for p in $(notdir $(PROGS)); do \
 		ln -sf acctools $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$p; done
-	cd share && find checks curves names report rules -type f ! -name '*.sh' \
+	cd share && find checks curves names report rules -xtype f ! -name '*.sh' \
 		-exec install -D -m 644 {} $(abspath $(DESTDIR)$(DATADIR))/{} \;
 
 # A folder of programs, pages and completions that runs on any Linux of this architecture: nothing

@@ -44,7 +44,7 @@ enum {
 };
 
 static struct cli_opt options[MAX_OPTIONS] = {
-	{'p', "preset", "NAME", "do as msprobe, msprobe-8.3 or ptdbg does"},
+	{'p', "preset", "NAME", "do as msprobe, msprobe-26, msprobe-8.3 or ptdbg does"},
 	{'a', "all", NULL, "show every record, not only what is bad"},
 	{'f', "format", "NAME", "how to print, see accfmt --list; or, for short:"},
 };
@@ -234,14 +234,14 @@ check_columns(struct diff_opt *o)
 static void
 check(struct diff_opt *o, const char *device, const char *bench)
 {
-	static const char *const presets[] = {"msprobe", "msprobe-8.3", "ptdbg"};
+	static const char *const presets[] = {"msprobe", "msprobe-26", "msprobe-8.3", "ptdbg"};
 	static int64_t *steps, *ranks; /* as long as the program */
 	const char *formats[32], *const side[] = {device, bench, o->noise};
 	const size_t n = acc_nformats < 32 ? acc_nformats : 32;
 	for (size_t i = 0; i < n; i++)
 		formats[i] = acc_formats[i]->name;
 	if (o->preset != NULL)
-		one_of("--preset", o->preset, presets, 3);
+		one_of("--preset", o->preset, presets, 4);
 	one_of("--format", o->format, formats, n);
 	if (o->columns != NULL)
 		check_columns(o);

@@ -13,7 +13,7 @@ static const struct cli_opt options[] = {
 	{'l', "list", NULL, "list the metrics with their definitions"},
 	{'m', "metrics", "NAME,...", "these only; +NAME,...: besides those of one pass"},
 	{OPT_WHERE, "where", NULL, "also where in a tensor the error sits: m.where"},
-	{OPT_PRESET, "preset", "NAME", "as msprobe, msprobe-8.3, ptdbg or msaccucmp does"},
+	{OPT_PRESET, "preset", "NAME", "as msprobe, msprobe-26, msprobe-8.3, ptdbg or msaccucmp"},
 	{OPT_RTOL, "rtol", "X", "relative tolerance of m.outside (default: by dtype)"},
 	{OPT_ATOL, "atol", "X", "absolute tolerance of m.outside (default: by dtype)"},
 	{'j', "threads", "N", "threads (default: one per CPU)"},
@@ -186,7 +186,8 @@ main(int argc, char **argv)
 		} else if (key == OPT_WHERE)
 			where = true;
 		else if (key == OPT_PRESET && !acc_metric_preset(optarg, &opt.preset))
-			cli_usage("--preset: '%s' is not msprobe, msprobe-8.3, ptdbg or msaccucmp",
+			cli_usage(
+				"--preset: '%s' is not msprobe, msprobe-26, msprobe-8.3, ptdbg or msaccucmp",
 				optarg);
 		else if (key == OPT_RTOL)
 			opt.rtol = tolerance("--rtol", optarg);

@@ -267,6 +267,10 @@ name,m.cosine,m.euclid,m.max_abs,m.max_rel,m.thousandth,m.five_thousandths >got
 	# What pandas reads of these two decimals is not what they say; its last digits are kept.
 	[ "$(row last_digit.0.forward.output.0)" = \
 		"0 0 -1.490116119991919e-08 -0.5 0 0 0.00026180432771584847% 20.0%" ]
+	# pandas 3 reads what they say, as Python does.
+	accalign --preset=msprobe-26 "$DATA/metric_stats/device" "$DATA/metric_stats/bench" |
+		accmetric --preset=msprobe-26 | cells name,m.mean_diff,m.mean_relerr >new
+	grep -xF 'Functional.last_digit.0.forward.output.0	-1.4901161193847656e-08	0.0002618043276091726%' new
 	[ "$(row nan.0.forward.output.0)" = "0 Nan 0 0 0 Nan 0 0" ]
 	[ "$(row inf.0.forward.output.0)" = "inf inf -inf inf inf inf -inf inf" ]
 	[ "$(row zero.0.forward.output.0)" = "1.0 -0.0 0.5 0 inf inf inf 0" ]

@@ -110,3 +110,32 @@ steps() { # folder, the gradient of the first step, what it writes, the weight o
 	run -1 accdiff -p msprobe --all -f csv -c msprobe device bench
 	[[ $output == *"The scalar parameters of NPU and Bench are inconsistent."* ]]
 }
+
+@test "msprobe's table as it writes it with pandas 2, and with pandas 3" {
+	local i v
+	v=$(t 4 1 0 0.5 1.5)
+	for i in device bench; do
+		dump $i/step0 "$(call Torch.clamp.0.forward "$v, null" "$v")"
+	done
+	run -0 accdiff -p msprobe --all -f csv -c msprobe device bench
+	[[ $output == *$'\nTorch.clamp.0.forward.input.1,Torch.clamp.0.forward.input.1,None,None,None,None,N/A,N/A,0,'* ]]
+	run -0 accdiff -p msprobe-26 --all -f csv -c msprobe-26 device bench
+	[[ $output == *$'\nTorch.clamp.0.forward.input.1,Torch.clamp.0.forward.input.1,N/A,N/A,N/A,N/A,N/A,N/A,0,'* ]]
+}
+
+@test "a checksum that was taken after something had written to the tensor is no evidence" {
+	local i v w sum
+	for i in device bench; do
+		[ $i = bench ] && sum=11111111 || sum=22222222
+		v=$(t 4 1 0 0.5 1.5 | sed "s/}/, \"md5\": \"$sum\"}/")
+		w=$(t 4 2 1 1.5 3 | sed 's/}/, "md5": "33333333"}/')
+		# clamp_ writes to what add has made, and mul reads before; clamp does not.
+		dump $i/step0 "$(call Torch.add.0.forward "$w, $w" "$v")" "$(call Torch.mul.0.forward "$v, $w" "$w")" \
+			"$(call Tensor.clamp_.0.forward "$v" "$w")"
+		dump not-$i/step0 "$(call Torch.add.0.forward "$w, $w" "$v")" \
+			"$(call Torch.mul.0.forward "$v, $w" "$w")" "$(call Tensor.clamp.0.forward "$v" "$w")"
+	done
+	run -0 accdiff device bench
+	run -1 accdiff not-device not-bench
+	[[ $output == *"Torch.add.0.forward: output 0 has a different checksum"* ]]
+}

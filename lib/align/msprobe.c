@@ -85,6 +85,12 @@ const struct acc_aligner acc_aligner_msprobe = {
 	.pair = pair,
 };
 
+const struct acc_aligner acc_aligner_msprobe_26 = {
+	.name = "msprobe-26",
+	.help = "the same as msprobe",
+	.pair = pair,
+};
+
 const struct acc_aligner acc_aligner_msprobe_8_3 = {
 	.name = "msprobe-8.3",
 	.help = "the same as msprobe",

@@ -3,5 +3,6 @@
 ROW(sequence)
 ROW(name)
 ROW(msprobe)
+ROW(msprobe_26)
 ROW(msprobe_8_3)
 ROW(ptdbg)

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const struct acc_columns *const sets[] = {&acc_columns_msprobe, &acc_columns_ptdbg,
-	&acc_columns_maca};
+static const struct acc_columns *const sets[] = {&acc_columns_msprobe, &acc_columns_msprobe26,
+	&acc_columns_ptdbg, &acc_columns_maca};
 
 /* What a table shows where nothing was chosen: by the first record's kind. */
 static const char *const pair_keys[] = {"kind", "name", "b.name", "how", "note", "a.step", "a.rank",

@@ -28,7 +28,8 @@ struct acc_columns {
 	const struct acc_column *(*columns)(void *ctx, const struct acc_rec *first);
 	void (*close)(void *ctx);
 };
-extern const struct acc_columns acc_columns_msprobe, acc_columns_ptdbg, acc_columns_maca;
+extern const struct acc_columns acc_columns_msprobe, acc_columns_msprobe26, acc_columns_ptdbg,
+	acc_columns_maca;
 
 struct acc_cells {
 	size_t n; /* columns; 0 before the first row */

@@ -8,6 +8,7 @@
 
 struct ctx {
 	bool ptdbg;
+	bool pandas3;          /* which takes the text None for a missing value */
 	struct acc_map stacks; /* id -> offset in text */
 	struct acc_buf text;   /* of all stacks, as a Python list, NUL-terminated */
 	struct acc_buf last_key;
@@ -70,6 +71,7 @@ name(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_
 static struct acc_str
 dtype(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
 {
+	const struct ctx *x = ctx;
 	static const char *const named[] = {"None", "slice", "ellipsis", "torch.Size",
 		"torch.ProcessGroup"};
 	static const char *const python[] = {[ACC_V_NIL] = "NoneType",
@@ -88,6 +90,8 @@ dtype(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 	if (acc_str_is(is, "tensor"))
 		return acc_get_text(r, p, "dtype.raw");
 	struct acc_str type = acc_get_text(r, p, "type");
+	if (x->pandas3 && acc_str_is(type, "None"))
+		return na(ctx);
 	for (size_t i = 0; i < sizeof named / sizeof *named; i++)
 		if (acc_str_is(type, named[i]))
 			return type;
@@ -99,6 +103,7 @@ dtype(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 static struct acc_str
 shape(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
 {
+	const struct ctx *x = ctx;
 	const char *p = side(c);
 	const struct acc_str is = kind(r, p);
 	if (is.n == 0)
@@ -107,7 +112,7 @@ shape(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 		return acc_cell_text(acc_get(r, p, "shape"), m);
 	struct acc_str type = acc_get_text(r, p, "type");
 	if (acc_str_is(type, "None"))
-		return ACC_STR("None");
+		return x->pandas3 ? na(ctx) : ACC_STR("None");
 	if (acc_str_is(type, "slice"))
 		return ACC_STR("(3,)"); /* the shape of [start, stop, step] */
 	if (acc_str_is(type, "torch.Size"))
@@ -407,6 +412,15 @@ open_ptdbg(void **ctx, struct acc_err *e)
 }
 
 static int
+open_pandas3(void **ctx, struct acc_err *e)
+{
+	int rc = open_msprobe(ctx, e);
+	if (rc == 0)
+		((struct ctx *)*ctx)->pandas3 = true;
+	return rc;
+}
+
+static int
 see(void *ctx, const struct acc_rec *r, struct acc_err *e)
 {
 	struct ctx *x = ctx;
@@ -457,5 +471,7 @@ close_ctx(void *ctx)
 }
 
 const struct acc_columns acc_columns_msprobe = {"msprobe", open_msprobe, see, is_row, columns,
+	close_ctx};
+const struct acc_columns acc_columns_msprobe26 = {"msprobe-26", open_pandas3, see, is_row, columns,
 	close_ctx};
 const struct acc_columns acc_columns_ptdbg = {"ptdbg", open_ptdbg, see, is_row, columns, close_ctx};

@@ -28,8 +28,9 @@ acc_metric_preset(const char *name, enum acc_metric_preset *out)
 	static const struct {
 		const char *name;
 		enum acc_metric_preset p;
-	} table[] = {{"msprobe", ACC_PRESET_MSPROBE}, {"msprobe-8.3", ACC_PRESET_MSPROBE83},
-		{"ptdbg", ACC_PRESET_PTDBG}, {"msaccucmp", ACC_PRESET_MSACCUCMP}};
+	} table[] = {{"msprobe", ACC_PRESET_MSPROBE}, {"msprobe-26", ACC_PRESET_MSPROBE26},
+		{"msprobe-8.3", ACC_PRESET_MSPROBE83}, {"ptdbg", ACC_PRESET_PTDBG},
+		{"msaccucmp", ACC_PRESET_MSACCUCMP}};
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
 		if (strcmp(table[i].name, name) == 0) {
 			*out = table[i].p;

@@ -30,9 +30,9 @@ static const double power[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9,
 	TEN(24), TEN(25), TEN(26), TEN(27), TEN(28), TEN(29), 1e300, 1e301, 1e302, 1e303, 1e304,
 	1e305, 1e306, 1e307, 1e308};
 
-/* A decimal as pandas reads it, which forms the differences: at most 17 digits, leading zeros
+/* A decimal as pandas 2 reads it, which forms the differences: at most 17 digits, leading zeros
  * among them, and the others dropped; each step rounded. Last digits differ from a right
- * conversion. */
+ * conversion, which pandas 3 does. */
 static double
 pandas(struct acc_str s)
 {
@@ -69,8 +69,8 @@ pandas(struct acc_str s)
 
 /* Its table of cases goes by the text of the values. */
 static void
-compare(const struct acc_val *x, const struct acc_val *y, struct acc_val *diff, struct acc_val *rel,
-	char *room)
+compare(const struct preset_in *in, const struct acc_val *x, const struct acc_val *y,
+	struct acc_val *diff, struct acc_val *rel, char *room)
 {
 	char bx[256], by[256];
 	struct acc_str sx = acc_side_pystr(x, bx, sizeof bx), sy = acc_side_pystr(y, by, sizeof by);
@@ -80,8 +80,10 @@ compare(const struct acc_val *x, const struct acc_val *y, struct acc_val *diff, 
 		text = "0";
 	} else if (acc_as_f64(x, &a) && acc_as_f64(y, &b)) {
 		if (isfinite(a) && isfinite(b)) {
-			a = pandas(sx);
-			b = pandas(sy);
+			if (in->preset != ACC_PRESET_MSPROBE26) {
+				a = pandas(sx);
+				b = pandas(sy);
+			}
 			*diff = acc_f64(a - b);
 			if (b == 0) {
 				*rel = acc_ctext("inf");
@@ -113,8 +115,8 @@ acc_preset_msprobe_statistics(const struct preset_in *in)
 		struct acc_val diff = acc_ctext("N/A"), rel = diff;
 		char room[48];
 		if (in->b->kind != SIDE_ABSENT)
-			compare(statistic(in->r, in->a, i), statistic(in->r, in->b, i), &diff, &rel,
-				room);
+			compare(in, statistic(in->r, in->a, i), statistic(in->r, in->b, i), &diff,
+				&rel, room);
 		rc = acc_put(in->r, "", diffs[i], diff);
 		if (rc == 0)
 			rc = acc_put(in->r, "", rels[i], rel);
