@@ -13,7 +13,7 @@ static const struct cli_opt options[] = {
 	{'l', "list", NULL, "list the metrics with their definitions"},
 	{'m', "metrics", "NAME,...", "these only; +NAME,...: besides those of one pass"},
 	{OPT_WHERE, "where", NULL, "also where in a tensor the error sits: m.where"},
-	{OPT_PRESET, "preset", "NAME", "as msprobe, msprobe-26, msprobe-8.3, ptdbg or msaccucmp"},
+	{OPT_PRESET, "preset", "NAME", "as msprobe, msprobe-26, -8.3, ptdbg or msaccucmp does"},
 	{OPT_RTOL, "rtol", "X", "relative tolerance of m.outside (default: by dtype)"},
 	{OPT_ATOL, "atol", "X", "absolute tolerance of m.outside (default: by dtype)"},
 	{'j', "threads", "N", "threads (default: one per CPU)"},

@@ -118,6 +118,7 @@ struct acc_item {
 	bool open : 1;    /* the audit of side A leaves out elements that differ */
 	bool doubted : 1; /* accaudit doubts it: it may be right by design */
 	bool weight : 1;  /* a parameter, or an input where operators take one */
+	bool late : 1;    /* statistics are equal, and checksums are not: see late.c */
 };
 #define ACC_NOCALL UINT32_MAX
 
@@ -141,6 +142,7 @@ struct acc_call {
 	bool hands;   /* see acc_op_hands */
 	bool writes;  /* see acc_op_in_place */
 	bool partly;  /* see acc_op_writes_partly */
+	bool inplace; /* it was told to write to what it is given */
 	bool missing; /* the side that has it not ended early */
 	bool keyed;   /* false: a record without an op call, alone in this one */
 	bool by_proc; /* rank is a process id */
@@ -194,6 +196,7 @@ struct acc_case {
 	int64_t last_rank[2];
 	/* Why nothing was judged, or too little; NULL: it was. */
 	const char *nothing;
+	bool late;          /* some checksum may have been taken late: see late.c */
 	bool overflow_dump; /* the recorder kept only op calls that overflow */
 	bool by_names;      /* of some source the order is that of names */
 	bool stage;         /* one side is a stage of a pipeline, the other the whole */

@@ -121,6 +121,8 @@ bool acc_op_is_early(struct acc_str op);
 bool acc_op_writes_partly(struct acc_str op);
 /* Does it write to its first argument, by its row or by the spelling of its name (add_)? */
 bool acc_op_in_place(struct acc_str op);
+/* Has it an argument `inplace`, with which it does? */
+bool acc_op_may_write(struct acc_str op);
 
 #ifdef __cplusplus
 }

@@ -264,6 +264,15 @@ is_loose(const struct acc_item *it, const struct acc_picked *s)
 	return is_guessed(s) && !same_op(s);
 }
 
+/* Is it the argument `inplace`, or, where it has no name, may it be? */
+static bool
+is_told_inplace(const struct acc_picked *s, const struct origin *p, uint8_t sides)
+{
+	bool told = false;
+	acc_as_bool(s->side[sides & 1 ? ACC_A : ACC_B][VALUE], &told);
+	return told && (acc_str_is(p->pos, "inplace") || acc_op_may_write(p->op));
+}
+
 static int
 into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 {
@@ -302,6 +311,7 @@ into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 		k->partly = acc_op_writes_partly(p.op);
 		k->response = (uint8_t)acc_op_response(p.op);
 	}
+	k->inplace |= it->kind == ACC_ITEM_ARG && is_told_inplace(c->picked, &p, it->sides);
 	it->weight = is_weight(it, &p);
 	/* As torch's operators take it, any of them: what stood there before is nothing to it. */
 	bool out = it->io == ACC_IO_KW &&
@@ -375,6 +385,7 @@ acc_case_add(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 					: s == ACC_A        ? "a."
 							    : "b.");
 		}
+		c->late |= it->late;
 		c->audited += !isnan(it->audit[ACC_A]) || !isnan(it->audit[ACC_B]) || it->doubted;
 		c->measured += it->measure != ACC_UNMEASURED && it->kind == ACC_ITEM_TENSOR;
 		if (rc == 0)
@@ -393,9 +404,11 @@ acc_case_judge(struct acc_case *c, struct acc_err *e)
 	if (c->judged_before > 0)
 		return acc_join(c, e);
 	size_t i = 0;
+	int rc = acc_settle_late(c, e);
 	while (!acc_judges[i]->fits(c))
 		i++; /* the last one always does */
-	int rc = acc_judges[i]->judge(c, e);
+	if (rc == 0)
+		rc = acc_judges[i]->judge(c, e);
 	if (rc == 0)
 		rc = acc_say_accepted(c, e);
 	if (rc == 0)

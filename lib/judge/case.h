@@ -155,6 +155,10 @@ bool acc_before(const struct acc_ranks *t, const struct acc_case *c, uint32_t ca
 int acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
 	const uint32_t *first, uint32_t n, const char *verb, struct acc_err *e);
 
+/* --- late.c --- */
+/* Other checksums, where all statistics are equal, count where nothing may have written to the tensor. 0 or < 0. */
+int acc_settle_late(struct acc_case *c, struct acc_err *e);
+
 /* --- accept.c --- */
 /* Is a finding of this item ignored, or in the baseline and not worse? 1, 0, < 0. */
 int acc_accepted(struct acc_case *c, const struct acc_item *it, struct acc_err *e);

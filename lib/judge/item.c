@@ -63,7 +63,7 @@ empty(const struct acc_val *shape)
 	       n == 0;
 }
 
-/* What the values are, by the strongest evidence that there is. */
+/* What the values are, by the strongest evidence that there is. A checksum may have been taken late, see late.c. */
 static uint64_t
 identity(const struct acc_val *const *v, enum acc_dtype t)
 {
@@ -72,8 +72,9 @@ identity(const struct acc_val *const *v, enum acc_dtype t)
 		double stat[4];
 	} k = {.dtype = (uint64_t)t};
 	static const enum picked_side texts[] = {S_HASH, CRC32, MD5, XOR};
+	const bool known = !isnan(number(v[MAX])) && !isnan(number(v[NORM]));
 	struct acc_str s;
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+	for (size_t i = 0; i < (known ? 1 : sizeof texts / sizeof *texts); i++)
 		if (acc_as_text(v[texts[i]], &s) && s.n > 0) {
 			k.how = acc_hash(s.p, s.n);
 			return acc_hash(&k, sizeof k) | 1;
@@ -81,9 +82,7 @@ identity(const struct acc_val *const *v, enum acc_dtype t)
 	k.n = count_of(v[SHAPE]);
 	for (int i = 0; i < 4; i++)
 		k.stat[i] = number(v[MAX + i]) + 0.0; /* -0.0 is 0.0 here */
-	if (isnan(k.stat[0]) || isnan(k.stat[3]))
-		return 0;
-	return acc_hash(&k, sizeof k) | 1;
+	return known ? acc_hash(&k, sizeof k) | 1 : 0;
 }
 
 static bool
@@ -500,6 +499,18 @@ audited(struct acc_item *it, int side, const struct acc_val *const *v)
 		acc_item_own(it, v[AUDIT_ERR], v[AUDIT_MAX]);
 }
 
+/* Are all statistics equal that the recorder wrote? Of integers these are the extremes. */
+static bool
+statistics_equal(const struct acc_val *const *a, const struct acc_val *const *b)
+{
+	bool equal = is_number(a[MAX]) && is_number(a[MIN]);
+	for (int i = MAX; i <= NORM; i++) {
+		const double x = number(a[i]), y = number(b[i]);
+		equal &= is_number(a[i]) == is_number(b[i]) && (x == y || (isnan(x) && isnan(y)));
+	}
+	return equal;
+}
+
 static void
 tensors(struct acc_item *it, const struct acc_picked *f)
 {
@@ -541,7 +552,11 @@ tensors(struct acc_item *it, const struct acc_picked *f)
 	/* Numbers only: under a preset a metric may be a text that says why it is none. */
 	if (is_number(f->own[M_ERR_RMS]) || is_number(f->own[M_NONFINITE]))
 		by_tensor(it, f);
-	else if (acc_as_bool(f->own[M_EQUAL], &equal)) {
+	else if (acc_as_bool(f->own[M_EQUAL], &equal) && !equal &&
+		 statistics_equal(f->side[ACC_A], f->side[ACC_B])) {
+		by_statistics(it, f);
+		it->late = true;
+	} else if (acc_as_bool(f->own[M_EQUAL], &equal)) {
 		it->measure = ACC_BY_SUM;
 		it->rms = it->max = equal ? 0 : INFINITY;
 	} else

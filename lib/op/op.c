@@ -310,6 +310,15 @@ acc_op_in_place(struct acc_str op)
 }
 
 bool
+acc_op_may_write(struct acc_str op)
+{
+	return acc_word_in("relu relu6 hardtanh leaky_relu elu celu selu silu mish hardswish "
+			   "hardsigmoid threshold rrelu dropout dropout1d dropout2d dropout3d "
+			   "alpha_dropout feature_alpha_dropout",
+		acc_op_name(op));
+}
+
+bool
 acc_op_talks(struct acc_str op)
 {
 	const struct acc_op_info *o;

@@ -309,6 +309,10 @@ def cases():
         out[f"{n}.silu"] = (n, {"f64": ["linear"], "kernel": (F, "silu", scaled(1.02), 0)}, {}, ["Functional.silu.0.forward"])
     for n in ("bert", "gpt2", "vit", "llama"):
         out[f"{n}.bf16"] = (n, {"dtype": torch.bfloat16}, {"dtype": torch.bfloat16, "attention": "sdpa"}, None)
+    for n in ("buffers", "llama", "residual", "qwen3moe"):
+        for mode in ("md5", "xor"):
+            out[f"{n}.{mode}"] = (n, {"summary": mode}, {"summary": mode}, None)
+        out[f"{n}.md5weight"] = (n, {"summary": "md5", "model": weight_of(0)}, {"summary": "md5"}, ["*"])
     out["buffers.gelu"] = ("buffers", {"kernel": (F, "gelu", scaled(1.02), 0)}, {}, ["Functional.gelu.0.forward"])
     out["residual.relu"] = ("residual", {"kernel": (F, "relu", scaled(1.02), 1)}, {}, ["Functional.relu.1.forward"])
     return out
@@ -322,6 +326,8 @@ def make(folder, wanted):
     for case in order:
         name, device, bench, truth = all_cases[case]
         for task in ("tensor", "statistics"):
+            if task == "tensor" and "summary" in device:
+                continue
             place = os.path.join(folder, f"{case}.{task}")
             if os.path.exists(os.path.join(place, "truth.json")):
                 continue
