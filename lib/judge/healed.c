@@ -220,14 +220,21 @@ acc_given_alike(const struct acc_case *c, uint32_t call)
 	return any;
 }
 
+/* Do elements tell what is behind a weight, as of a factor that is multiplied into it? In 16 bits, what an older
+ * weight is off by may be lost among the noise. */
+static bool
+shows(const struct healing *h, uint32_t call, const struct acc_item *it)
+{
+	return h->way[call].error >= 0 && (!acc_unit_low(h->unit) || it->rms > LIMIT_HEALED);
+}
+
 /* Weights are what a program starts from, and nothing behind them makes them others, unless the bench has the same
- * one in another call, or elements that are made of them agree again, as of a factor that is multiplied into them; nor
- * constants of which no more is known than how far they are off. */
+ * one in another call, or elements show it; nor constants of which no more is known than how far they are off. */
 static bool
 is_start(const struct healing *h, uint32_t call, const struct acc_item *it)
 {
 	return acc_is_input(it) && h->phase[call] == FORWARD && !h->other &&
-	       ((it->weight && h->way[call].error < 0 &&
+	       ((it->weight && !shows(h, call, it) &&
 			acc_ids_get(&h->weight, it->id[ACC_A]) == ACC_NOID) ||
 		       (!it->weight && !it->a_known && !it->exact && it->id[ACC_A] != 0 &&
 			       !it->ordered && acc_ids_get(&h->made, it->id[ACC_A]) == ACC_NOID));
