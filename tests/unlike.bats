@@ -126,6 +126,11 @@ forward() { # device, bench: "how device's op call, bench's" of the forward outp
 		[[ $output == *"taken for computed otherwise"* ]]
 		[[ $output == *"the forward pass ends in "* ]]
 		[[ $output != *"not measured"* ]]
+		# Each product of the network agrees, and is counted, where the weights lie alike.
+		[ $p != unet ] || continue
+		run -0 sh -c "accfirstbad --no-audit '$U/$p-pairs.acc.gz' | accfmt -f json"
+		[[ $output =~ 'equal up to rewriting: the outputs of '([0-9]+)' of the '([0-9]+)' op calls that take a weight' ]]
+		[ "${BASH_REMATCH[1]}" -ge 5 ] && [ "${BASH_REMATCH[1]}" -eq "${BASH_REMATCH[2]}" ]
 	done
 	# An optimizer written out, and modules of other names, are no end that is missing.
 	run -0 accfirstbad --no-audit "$U/accum-pairs.acc.gz"

@@ -16,17 +16,23 @@ struct extent {
 	uint32_t forward;  /* forward calls of the device */
 	uint32_t head;     /* the last that takes a weight which both sides have, or ACC_NOCALL */
 	double head_error; /* of what that one gives, where it was compared by elements; or -1 */
+	uint32_t anchors,
+		met; /* forward calls of such weights; of them, whose outputs were compared */
+	double anchor_error; /* the worst of those */
+	uint32_t grads;      /* gradients of parameters that were compared */
+	double grad_error;   /* the worst of those */
+	uint32_t alone[2];   /* op calls of one side */
 };
 
 /* Does a call take a weight that is the same on both sides? Then it is its partner, whatever else it takes. */
 static bool
-has_weight(const struct acc_case *c, uint32_t call)
+has_weight(const struct acc_case *c, uint32_t call, bool by_elements)
 {
 	const struct acc_call *k = &c->call[call];
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call == call && it->weight && it->count > 1 &&
-			it->measure == ACC_BY_TENSOR &&
+			(by_elements ? it->measure == ACC_BY_TENSOR : acc_is_measured(it)) &&
 			it->rms <= LIMIT_SAME_INPUT * acc_item_unit(it))
 			return true;
 	}
@@ -57,15 +63,53 @@ look(const struct acc_case *c, uint32_t call, bool back, struct extent *x)
 		return;
 	x->behind++;
 	x->forward++;
-	if (k->key[ACC_B] != NULL && has_weight(c, call)) {
+	if (k->key[ACC_B] != NULL && has_weight(c, call, true)) {
 		x->head = call;
 		x->head_error = by_elements;
+	}
+	if (k->key[ACC_B] != NULL && has_weight(c, call, false)) {
+		x->anchors++;
+		x->met += error >= 0;
+		x->anchor_error = fmax(x->anchor_error, error);
 	}
 	if (error < 0)
 		return;
 	x->last = call;
 	x->error = error;
 	x->behind = 0;
+}
+
+static void
+look_grad(const struct acc_case *c, uint32_t call, struct extent *x)
+{
+	const struct acc_call *k = &c->call[call];
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_measured(it))
+			continue;
+		x->grads++;
+		x->grad_error = fmax(x->grad_error, it->rms);
+	}
+}
+
+/* What must agree however a network is written, and does. */
+static const char *
+anchors_text(struct acc_arena *m, const struct extent *x)
+{
+	const char *s = acc_say(m,
+		"; equal up to rewriting: the outputs of %u of the %u op call%s that take%s a weight of both sides"
+		" agree (within %.2g)",
+		x->met, x->anchors, x->anchors == 1 ? "" : "s", x->anchors == 1 ? "s" : "",
+		x->anchor_error);
+	if (s != NULL && x->grads > 0)
+		s = acc_say(m, "%s, the gradient%s of %u parameter%s (within %.2g)", s,
+			x->grads == 1 ? "" : "s", x->grads, x->grads == 1 ? "" : "s",
+			x->grad_error);
+	if (s != NULL && x->alone[ACC_A] + x->alone[ACC_B] > 0)
+		s = acc_say(m,
+			"%s; %u op call%s of the device and %u of the bench are written otherwise",
+			s, x->alone[ACC_A], x->alone[ACC_A] == 1 ? "" : "s", x->alone[ACC_B]);
+	return s;
 }
 
 static const char *
@@ -127,6 +171,15 @@ say_end(struct scan *s, struct extent *x, struct acc_err *e)
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
+static bool
+is_accused(const struct acc_case *c)
+{
+	for (uint32_t i = 0; i < c->nfinding; i++)
+		if (c->finding[i].bad)
+			return true;
+	return false;
+}
+
 static int
 say_extent(struct scan *s, const struct extent *x, const struct suspect *culprit, struct acc_err *e)
 {
@@ -135,6 +188,9 @@ say_extent(struct scan *s, const struct extent *x, const struct suspect *culprit
 	if (f == NULL)
 		return ACC_ENOMEM;
 	const char *end = culprit == NULL ? end_text(c, acc_mem(s), x) : "";
+	const char *equal = culprit == NULL && !is_accused(c) && x->met > 0
+				    ? anchors_text(acc_mem(s), x)
+				    : "";
 	const char *apart =
 		x->apart == 0 ? ""
 			      : acc_say(acc_mem(s),
@@ -145,11 +201,11 @@ say_extent(struct scan *s, const struct extent *x, const struct suspect *culprit
 	f->value = x->compared;
 	f->doubtful = true;
 	f->text =
-		end == NULL || apart == NULL
+		end == NULL || apart == NULL || equal == NULL
 			? NULL
 			: acc_say(acc_mem(s),
-				  "two programs of one network: %u of the device's %u op calls were compared%s%s",
-				  x->compared, x->calls, apart, end);
+				  "two programs of one network: %u of the device's %u op calls were compared%s%s%s",
+				  x->compared, x->calls, equal, apart, end);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
@@ -164,17 +220,20 @@ acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *
 	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
 		const struct acc_call *k = &c->call[i];
 		back = (back && i > 0 && k->segment == c->call[i - 1].segment) || k->backward;
-		if (k->keyed && !k->module && !k->grad && k->key[ACC_A] != NULL)
+		for (int side = 0; side < 2; side++)
+			x.alone[side] += k->keyed && !k->module && !k->grad &&
+					 k->key[!side] == NULL;
+		if (k->grad)
+			look_grad(c, i, &x);
+		else if (k->keyed && !k->module && k->key[ACC_A] != NULL)
 			look(c, i, back, &x);
 	}
-	int rc = acc_two_programs(c) || x.apart > 0 ? say_extent(s, &x, culprit, e) : 0;
-	for (uint32_t i = 0; i < c->nfinding && rc == 0; i++)
-		if (c->finding[i].bad)
-			return 0;
-	if (rc < 0)
-		return rc;
-	if (acc_two_programs(c) && x.compared * LIMIT_PROGRAM_LEAST < x.calls &&
-		(x.last == ACC_NOCALL || x.behind > 0))
+	const bool other = acc_two_programs(c);
+	int rc = is_accused(c) ? 0 : say_end(s, &x, e);
+	if (rc == 0 && (other || x.apart > 0))
+		rc = say_extent(s, &x, culprit, e);
+	if (rc == 0 && !is_accused(c) && other && (x.last == ACC_NOCALL || x.behind > 0) &&
+		(x.met == 0 || x.compared * LIMIT_PROGRAM_LEAST < x.calls))
 		c->nothing = "too few op calls were compared to call the rest clean";
-	return say_end(s, &x, e);
+	return rc;
 }
