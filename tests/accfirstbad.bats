@@ -1287,6 +1287,57 @@ missing() { # device, bench, options...: the findings "missing end"; the exit st
 	[[ $output == *"next: Tensor.__mul__.0.forward: f16 holds no more than 65504: try this op in f32 or bf16, since the bench stays below"* ]]
 }
 
+@test "positions rounded to 16 bits on the device alone, of which a cosine takes others: the cast is named" {
+	cd "$BATS_TEST_TMPDIR"
+	cat >angles.py <<'END'
+import json, math, os, struct, sys
+folder, kind, n, gain = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+CODE = {"f2": "e", "f4": "f", "i8": "q"}
+NAME = {"f2": "torch.float16", "f4": "torch.float32", "i8": "torch.int64"}
+at = folder + "/step0/rank0"
+os.makedirs(at + "/dump_tensor_data")
+
+def tensor(name, values, kind):
+    head = "{'descr': '<%s', 'fortran_order': False, 'shape': (%d,), }" % (kind, len(values))
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    with open(at + "/dump_tensor_data/" + name, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+        f.write(struct.pack("<%d%s" % (len(values), CODE[kind]), *values))
+    return {"type": "torch.Tensor", "dtype": NAME[kind], "shape": [len(values)], "data_name": name}
+
+def rounded(values):
+    return [struct.unpack(CODE[kind], struct.pack(CODE[kind], x))[0] for x in values]
+
+def call(name, given, gives):
+    i, o = name + ".in.npy", name + ".out.npy"
+    return name, {"input_args": [tensor(i, *given)] + ([{"type": "float", "value": gain}] if "mul" in name else []),
+                  "input_kwargs": {}, "output": [tensor(o, *gives)]}
+
+places = list(range(n))
+cast = rounded(places)
+angle = rounded([gain * x for x in cast])
+calls = [call("Tensor.to.0.forward", (places, "i8"), (cast, kind)), call("Tensor.mul.0.forward", (cast, kind), (angle, kind)),
+         call("Tensor.cos.0.forward", (angle, kind), (rounded(map(math.cos, angle)), kind))]
+json.dump({"task": "tensor", "level": "L1", "framework": "pytorch", "dump_data_dir": None, "data": dict(calls)}, open(at + "/dump.json", "w"))
+END
+	pair() { # places, a factor that makes angles of them
+		rm -rf npu gpu
+		python3 angles.py npu f2 "$1" "$2"
+		python3 angles.py gpu f4 "$1" "$2"
+	}
+	pair 2100 1 # f16 has no odd numbers from 2048 on
+	run -1 accdiff npu gpu
+	[[ $output == *"Tensor.to.0.forward: output 0 is rounded to f16 on the device, to f32 on the bench, and off by up to 1 of values up to 2099; Tensor.cos.0.forward takes angles made of it that are off by up to 1 rad: positions and angles want f32"* ]]
+	run -1 accdiff -f json npu gpu
+	jq -es '[.[] | select(.kind == "finding" and .what == "culprit")] | length == 1 and .[0].rule == "angle" and .[0].value == 1' <<<"$output"
+	# The reference alone, positions that f16 holds, and angles that are hardly off: nothing of the device's.
+	run -0 accdiff gpu npu
+	pair 2000 1
+	run -0 accdiff npu gpu
+	pair 2100 0.125
+	run -0 accdiff npu gpu
+}
+
 # uncompared.acc.gz, of a device that multiplies in TF32: the layer's packed q, k and v were put together, their product was
 # not, of
 #	tests/parallel/make.py OUT one-bias sp2-bias-tf32 --seed 151; accdump-read OUT/sp2-bias-tf32 |

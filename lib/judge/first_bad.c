@@ -502,6 +502,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = look_again(&s, &i, &out, e);
 	if (rc == 0)
 		rc = part(&s, i, &stretch.call, e);
+	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL)
+		rc = acc_say_angle(c, &stretch.call, e);
 	if (rc > 0) {
 		named = &stretch;
 		i = out = ACC_NOCALL;

@@ -502,6 +502,11 @@ int acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_e
  * the item `said` (ACC_NOCALL: none) a finding tells already. */
 int acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e);
 
+/* --- angle.c --- */
+/* Where nothing else is named: 1 with a finding, and its call, if positions or angles are rounded to 16 bits on the
+ * device alone, and a sine or cosine takes others; 0; < 0. */
+int acc_say_angle(struct acc_case *c, uint32_t *call, struct acc_err *e);
+
 /* --- accept.c --- */
 /* Leave out the suspects that are known and accepted. */
 int acc_accept_suspects(struct scan *s, struct acc_err *e);
