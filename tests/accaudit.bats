@@ -124,6 +124,10 @@ replayed() { # family, folder
 	replayed scatters replay_ops
 }
 
+@test "modules of transformers" {
+	replayed modules replay_ops
+}
+
 @test "sorting, and what picks by rank" {
 	replayed orders replay_ops
 }

@@ -139,3 +139,23 @@ steps() { # folder, the gradient of the first step, what it writes, the weight o
 	run -1 accdiff not-device not-bench
 	[[ $output == *"Torch.add.0.forward: output 0 has a different checksum"* ]]
 }
+
+@test "activations and norms as transformers names them are recomputed" {
+	"$ROOT/tests/msprobe/modules.py" right
+	[ "$(accdump-read right | accaudit | accfmt --json | jq -c 'select(."audit.ok" == true)' | wc -l)" = 8 ]
+	# Of a class that says which form it has, the other one is wrong.
+	for i in GELUTanh GELUActivation Gemma2RMSNorm LlamaRMSNorm; do
+		"$ROOT/tests/msprobe/modules.py" "$i" "$i"
+		[[ "$(accdump-read "$i" | accaudit | accfmt --json | jq -r 'select(."audit.ok" == false) | .op')" == *".$i" ]]
+	done
+}
+
+@test "a module of another class on one side is said to be one" {
+	"$ROOT/tests/msprobe/modules.py" device GELUTanh
+	"$ROOT/tests/msprobe/modules.py" bench
+	# Where its name says so, too.
+	(cd device/step0/rank0 && sed -i 's/GELUTanh/GELUActivation/g' dump.json &&
+		for i in dump_tensor_data/*GELUTanh*; do mv "$i" "${i/GELUTanh/GELUActivation}"; done)
+	run -1 accdiff device bench
+	[[ $output == *"its class is GELUActivation on the device and GELUTanh on the bench"* ]]
+}

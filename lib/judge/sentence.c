@@ -201,6 +201,18 @@ input_text(struct scan *s, const struct suspect *x, const char *where, const cha
 			  " that is not recorded");
 }
 
+/* "; its class is A on the device and B on the bench", of a module at one place of two classes; or "". */
+static const char *
+classes(struct scan *s, const struct acc_call *k, const struct acc_rec *r)
+{
+	const struct acc_str a = acc_op_name(acc_get_text(r, "a.", "op")),
+			     b = acc_op_name(acc_get_text(r, "b.", "op"));
+	if (!k->module || a.n == 0 || b.n == 0 || acc_str_eq(a, b))
+		return "";
+	return acc_got(acc_say(acc_mem(s),
+		"; its class is %.*s on the device and %.*s on the bench", ACC_PRS(a), ACC_PRS(b)));
+}
+
 const char *
 acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 {
@@ -210,6 +222,7 @@ acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 	if (acc_case_record(s->c, it, &r, e) < 0)
 		return NULL;
 	const char *where = acc_got(acc_say_position(s->c, r, it)), *text;
+	const char *class = classes(s, k, r);
 	if (x->audit) {
 		const char *off = acc_is_measured(it)
 					  ? acc_say(acc_mem(s), "%s; %s; ",
@@ -245,7 +258,7 @@ acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 			acc_got(acc_how_bad(acc_mem(s), r, it)), acc_got(factor(s, x)),
 			acc_got(fed(s, x)));
 	const char *open = text == NULL ? NULL : acc_audit_open_question(s, x, e);
-	text = open == NULL ? NULL : acc_say(acc_mem(s), "%s%s", text, open);
+	text = open == NULL ? NULL : acc_say(acc_mem(s), "%s%s%s", text, class, open);
 	if (text != NULL && k->cls == ACC_OP_RANDOM && x->blame == x->call)
 		text = acc_say(acc_mem(s),
 			"%s; it draws random numbers: are the seed and"

@@ -933,9 +933,22 @@ def left_out(s):
          rand(4), rand(4), 1e-5, grad=False, off=False)
 
 
+def modules(s):
+    """As transformers names them."""
+    def rms(plus):
+        return lambda x, weight: x * torch.rsqrt(x.pow(2).mean(-1, True) + 1e-6) * (plus + weight)
+    x = rand(3, 8) * 2
+    for name, f in (("GELUTanh", lambda x: F.gelu(x, approximate="tanh")), ("GELUActivation", F.gelu), ("SiLUActivation", F.silu),
+                    ("MishActivation", F.mish)):
+        s.do("Module.mlp.act_fn." + name, f, x)
+    s.do("Module.mlp.act_fn.GELU", lambda x: F.gelu(x, approximate="tanh"), x, off=False)
+    for name, plus in (("LlamaRMSNorm", 0), ("Gemma2RMSNorm", 1), ("MixtralRMSNorm", 0), ("OtherRMSNorm", 1)):
+        s.do("Module.norm." + name, rms(plus), x, weight=rand(8) * 0.2 + 0.6, grad=False)
+
+
 FAMILIES = [scatters, orders, makers, patterns, distances, margins, hidden, lists, optimizers, rarer,
             fused, primitives, arranged, derivatives, positions, remaining, heads, recurrent, rounds,
-            steps, saturated, left_out, unaudited, faults]
+            steps, saturated, modules, left_out, unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]

@@ -9,6 +9,10 @@ OP("rms_norm", "rms_norm", OTHER, WEIGHTS | KEYWORDS)
 OP("fused_rms_norm llama_rms_norm mistral_rms_norm qwen2_rms_norm qwen3_rms_norm"
    " deepseek_v2_rms_norm deepseek_v3_rms_norm t5_layer_norm",
 	"rms_norm", OTHER, 0)
+OP("gemma_rms_norm gemma2_rms_norm gemma3_rms_norm mini_max_m3_vl_rms_norm qwen3_next_rms_norm"
+   " qwen3_5_rms_norm qwen3_5_moe_rms_norm recurrent_gemma_rms_norm step3p7_rms_norm"
+   " t5_gemma_rms_norm t5_gemma2_rms_norm vault_gemma_rms_norm *RMSNorm",
+	"rms_norm", OTHER, 0)
 OP("add_rms_norm", "rms_norm", OTHER, 0)
 OP("group_norm", "group_norm", OTHER, WEIGHTS)
 OP("native_group_norm", "group_norm", OTHER, WEIGHTS)

@@ -1,8 +1,9 @@
 /* Layer, rms, batch, group, instance and local response norms. */
 #include "replay/impl.h"
 
-/* BARE_LAYER: the shape that is normalised is not given. */
-enum { LAYER, RMS, NPU_RMS, BARE_LAYER };
+/* BARE_LAYER: the shape that is normalised is not given; OFFSET_RMS: the factor is 1 + weight; ANY_RMS: or that, and
+ * which of the two nothing says. */
+enum { LAYER, RMS, NPU_RMS, BARE_LAYER, OFFSET_RMS, ANY_RMS };
 
 /* Elements with one mean and variance: (a, c) for group b of a tensor taken apart as A x B x C;
  * layer norm has A groups of C, batch norm B groups over A and C. */
@@ -106,8 +107,8 @@ choose_eps(struct acc_replay *r, const struct acc_dense *x, const struct layout 
 	int rc = acc_arg_float(r, is_kernel(r) ? "kernel_eps" : "eps", eps);
 	if (rc != 0 || !r->module || r->rec[0].v == NULL)
 		return rc;
-	if (r->guess > 0) { /* the input is changed now */
-		*eps = r->guess;
+	if (r->guess != 0) { /* the input is changed now */
+		*eps = r->guess = fabs(r->guess);
 		return 0;
 	}
 	struct acc_dense trial = *out;
@@ -182,7 +183,7 @@ row_length(struct acc_replay *r, const struct acc_dense *x, size_t *len)
 	int64_t shape[ACC_DENSE_DIMS];
 	uint32_t n = 0;
 	const struct acc_dense *w = NULL;
-	if (r->op->which != NPU_RMS && r->op->which != BARE_LAYER && !r->module) {
+	if ((r->op->which == LAYER || r->op->which == RMS) && !r->module) {
 		if (acc_arg_ints(r, "normalized_shape", shape, ACC_DENSE_DIMS, &n) < 0)
 			return ACC_EUNSUP;
 		for (uint32_t d = 0; d < n; d++)
@@ -199,6 +200,32 @@ row_length(struct acc_replay *r, const struct acc_dense *x, size_t *len)
 	return 0;
 }
 
+/* What elements are multiplied by: 1 + weight, where its class says so, or where the output is nearer to that. 0 or < 0. */
+static int
+offset(struct acc_replay *r, const struct acc_dense *x, const struct layout *l, struct affine *f)
+{
+	struct acc_dense trial = {.v = acc_doubles(r, x->n), .n = x->n};
+	double *w = acc_doubles(r, f->n), d[2];
+	if (w == NULL || trial.v == NULL)
+		return ACC_EUNSUP;
+	for (size_t i = 0; i < f->n; i++)
+		w[i] = 1 + f->w[i];
+	struct affine g = {w, NULL, f->n, f->step};
+	bool plus = r->op->which == OFFSET_RMS;
+	if (!plus && r->guess == 0 && r->rec[0].v != NULL && r->rec[0].n == x->n) {
+		for (int k = 0; k < 2; k++) {
+			apply(x, l, k == 0 ? f : &g, false, 1e-6, &trial);
+			d[k] = distance(&trial, r->rec[0].v);
+		}
+		plus = d[1] < d[0];
+	} else if (!plus) {
+		plus = r->guess < 0;
+	}
+	if (plus)
+		*f = g;
+	return plus;
+}
+
 static int
 layer_norm(struct acc_replay *r, struct acc_dense *out)
 {
@@ -210,11 +237,17 @@ layer_norm(struct acc_replay *r, struct acc_dense *out)
 		return ACC_EUNSUP;
 	struct layout l = {x->n / len, 1, len, false};
 	bool centre = r->op->which == LAYER || r->op->which == BARE_LAYER;
+	int plus = r->op->which == OFFSET_RMS || r->op->which == ANY_RMS ? offset(r, x, &l, &f) : 0;
+	if (plus < 0)
+		return ACC_EUNSUP;
 	double eps = centre ? 1e-5 : 1e-6;
 	if (r->op->which == RMS && !r->module && acc_arg(r, "eps") == NULL && x->n > 0)
 		/* In 16 bits it computes in f32, and takes its eps. */
 		eps = acc_dtype_of(acc_unit_low(acc_unit(x->dtype)) ? ACC_F32 : x->dtype)->eps;
-	return finish(r, x, &l, &f, centre, eps, out);
+	int rc = finish(r, x, &l, &f, centre, eps, out);
+	if (plus > 0) /* of the changed input, too */
+		r->guess = -r->guess;
+	return rc;
 }
 
 static int
@@ -393,6 +426,11 @@ const struct acc_op acc_ops_norm[] = {
 	     "Qwen2RMSNorm Qwen3RMSNorm DeepseekV2RMSNorm DeepseekV3RMSNorm T5LayerNorm",
 		"input|self|x:block weight|gamma:linear eps|epsilon", layer_norm, layer_blocks,
 		NPU_RMS),
+	NORM("GemmaRMSNorm Gemma2RMSNorm Gemma3RMSNorm MiniMaxM3VLRMSNorm Qwen3NextRMSNorm "
+	     "Qwen3_5RMSNorm Qwen3_5MoeRMSNorm RecurrentGemmaRMSNorm Step3p7RMSNorm "
+	     "T5GemmaRMSNorm T5Gemma2RMSNorm VaultGemmaRMSNorm",
+		"input:block weight eps", layer_norm, layer_blocks, OFFSET_RMS),
+	NORM("*RMSNorm", "input:block weight eps", layer_norm, layer_blocks, ANY_RMS),
 	NORM("rms_norm", "input:block normalized_shape weight:linear eps", layer_norm, layer_blocks,
 		RMS),
 	NORM("batch_norm BatchNorm1d BatchNorm2d BatchNorm3d",

@@ -224,8 +224,28 @@ function(int which, double x)
 	}
 }
 
+/* A module's `approximate` is not recorded: some classes have one form, and of others the one that fits best. */
+static bool
+is_by_tanh(struct acc_replay *r, const struct acc_dense *x)
+{
+	double d[2] = {0, 0};
+	if (acc_str_is(r->name, "GELUTanh") || acc_str_is(r->name, "PytorchGELUTanh"))
+		return true;
+	if (!r->module || x == NULL || !acc_str_is(r->name, "GELU"))
+		return false;
+	/* Where the input is changed, by what it was before. */
+	if (r->guess == 0 && r->rec[0].v != NULL && r->rec[0].n == x->n) {
+		for (size_t i = 0; i < x->n; i++)
+			for (int k = 0; k < 2; k++)
+				if (isfinite(x->v[i]) && isfinite(r->rec[0].v[i]))
+					d[k] += fabs(gelu(x->v[i], k == 1) - r->rec[0].v[i]);
+		r->guess = d[1] < d[0] ? 2 : 1;
+	}
+	return r->guess == 2;
+}
+
 static int
-arguments(struct acc_replay *r, struct numbers *k)
+arguments(struct acc_replay *r, const struct acc_dense *x, struct numbers *k)
 {
 	struct acc_str how = {"", 0};
 	int which = r->op->which;
@@ -247,7 +267,7 @@ arguments(struct acc_replay *r, struct numbers *k)
 	} else if (which == GELU) {
 		if (acc_arg_text(r, "approximate", &how) < 0)
 			return ACC_EUNSUP;
-		k->tanh = acc_str_is(how, "tanh");
+		k->tanh = how.n > 0 ? acc_str_is(how, "tanh") : is_by_tanh(r, x);
 	} else if (which == ROUND && acc_arg(r, "decimals") != NULL) {
 		return acc_cannot(r, "rounding to decimals");
 	}
@@ -357,7 +377,7 @@ unary(struct acc_replay *r, struct acc_dense *out)
 	const struct acc_dense *x;
 	struct numbers k;
 	int which = r->op->which;
-	if (acc_need_tensor(r, "input", &x) < 0 || arguments(r, &k) < 0 ||
+	if (acc_need_tensor(r, "input", &x) < 0 || arguments(r, x, &k) < 0 ||
 		acc_out_shape(r, out, x->shape, x->ndim) < 0)
 		return ACC_EUNSUP;
 	values(r, &k, x, out->v);
@@ -433,7 +453,7 @@ static double
 exponent_terms(struct acc_replay *r, double x, double slope)
 {
 	struct numbers k;
-	return x < 0 && arguments(r, &k) == 0
+	return x < 0 && arguments(r, NULL, &k) == 0
 		       ? 2 * fabs(slope * x / (r->op->which == CELU ? k.a : 1))
 		       : 0;
 }
@@ -504,10 +524,11 @@ const struct acc_op acc_ops_unary[] = {
 	EXPONENTIAL("elu ELU", "input:point alpha inplace", ELU),
 	EXPONENTIAL("celu CELU", "input:point alpha inplace", CELU),
 	EXPONENTIAL("selu SELU", "input:point inplace", SELU),
-	ACTIVATION("silu npu_silu SiLU Silu", "input|x:point inplace", SILU),
-	ACTIVATION("gelu npu_gelu GELU", "input|x|self:point approximate", GELU),
+	ACTIVATION("silu npu_silu SiLU Silu SiLUActivation", "input|x:point inplace", SILU),
+	ACTIVATION("gelu npu_gelu GELU GELUActivation GELUTanh PytorchGELUTanh",
+		"input|x|self:point approximate", GELU),
 	ACTIVATION("fast_gelu npu_fast_gelu QuickGELUActivation", "input|x|self:point", QUICK_GELU),
-	ACTIVATION("mish npu_mish Mish", "input:point inplace", MISH),
+	ACTIVATION("mish npu_mish Mish MishActivation", "input:point inplace", MISH),
 	ACTIVATION("hardswish Hardswish", "input:point inplace", HARDSWISH),
 	ACTIVATION("hardsigmoid Hardsigmoid", "input:point inplace", HARDSIGMOID),
 	UNARY("softsign Softsign", "activation", ACC_FEW, ACC_SAVES_OUTPUT | ACC_TELLS_STEPS,
