@@ -44,6 +44,8 @@ dump() {
 	run -0 accdiff device bench
 	run -1 accdiff read-device read-bench
 	[[ $output == *"Torch.mul.0.forward: input 0"* ]]
+	# Its producer is not there.
+	[[ $output == *'"level": "L1", "risk_level": "ALL", '*"leaves out views, cat, clamp, empty and to"* ]]
 }
 
 @test "what a receive gives before it is waited for is not judged" {

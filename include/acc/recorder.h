@@ -26,6 +26,7 @@ struct acc_again {
 struct acc_recorder {
 	const char *format;
 	bool positional; /* it leaves keywords out */
+	bool risks;      /* op calls of low risk are recorded only where that is asked for */
 	/* Its own words for what to record again: "" where it has none, NULL: out of memory. */
 	const char *(*again)(struct acc_arena *m, const struct acc_again *g);
 };

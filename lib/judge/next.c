@@ -149,7 +149,12 @@ say(struct acc_case *c, uint32_t call, const struct acc_item *it, const struct a
 	struct acc_str format;
 	if (format_of(c, it, &format, e) < 0)
 		return e->code;
-	const char *how = acc_recorder_of(format)->again(&c->mem, g), *where = acc_say_where(c, k);
+	const struct acc_recorder *by = acc_recorder_of(format);
+	const char *how = by->again(&c->mem, g), *where = acc_say_where(c, k);
+	if (g->range && !g->statistics && by->risks)
+		why = acc_got(acc_say(&c->mem,
+			"%s; msprobe 26 leaves out views, cat, clamp, empty and to, unless risk_level is ALL",
+			why));
 	const char **names = acc_alloc(&c->mem, 2 * sizeof *names);
 	struct acc_finding *f = names == NULL ? NULL : acc_case_find(c, "next", e);
 	if (how == NULL || where == NULL || f == NULL)

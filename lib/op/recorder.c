@@ -15,20 +15,22 @@ names(struct acc_arena *m, const struct acc_again *g)
 				      : acc_arena_printf(m, "[\"%s\", \"%s\"]", g->first, g->last);
 }
 
-/* config.json */
+/* config.json. Where a producer was not recorded, it is likely one that only the highest level of risk records. */
 static const char *
 msprobe(struct acc_arena *m, const struct acc_again *g)
 {
 	const char *list = names(m, g), *where = "",
-		   *task = g->statistics ? "statistics" : "tensor";
+		   *task = g->statistics ? "statistics" : "tensor",
+		   *risk = g->range && !g->statistics ? "\"risk_level\": \"ALL\", " : "";
 	if (g->rank != INT64_MIN && g->step != INT64_MIN)
 		where = acc_arena_printf(m, "\"rank\": [%lld], \"step\": [%lld], ",
 			(long long)g->rank, (long long)g->step);
 	return list == NULL || where == NULL
 		       ? NULL
 		       : acc_arena_printf(m,
-				 "{\"task\": \"%s\", \"level\": \"%s\", %s\"%s\": {\"%s\": %s}}",
-				 task, g->level, where, task, g->range ? "scope" : "list", list);
+				 "{\"task\": \"%s\", \"level\": \"%s\", %s%s\"%s\": {\"%s\": %s}}",
+				 task, g->level, risk, where, task, g->range ? "scope" : "list",
+				 list);
 }
 
 /* Calls of ptdbg_ascend's: what it records is chosen by the first, which ops by the second. */
@@ -107,7 +109,7 @@ unknown(struct acc_arena *m, const struct acc_again *g)
 }
 
 static const struct acc_recorder recorders[] = {
-	{.format = "msprobe", .again = msprobe},
+	{.format = "msprobe", .risks = true, .again = msprobe},
 	{.format = "ptdbg", .positional = true, .again = ptdbg},
 	{.format = "maca", .again = maca},
 	{.format = "record", .again = maca}, /* accrecord, whose interface is that of maca_tools */
