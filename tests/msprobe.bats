@@ -161,3 +161,39 @@ steps() { # folder, the gradient of the first step, what it writes, the weight o
 	run -1 accdiff device bench
 	[[ $output == *"its class is GELUActivation on the device and GELUTanh on the bench"* ]]
 }
+
+@test "a recording that stops within a forward pass is said to, and accuses nobody" {
+	local i v all=() cut=()
+	v=$(t 4 1 0 0.5 1.5)
+	for i in 0 1 2 3 4 5 6 7 8 9; do
+		all+=("$(call "Torch.tanh.$i.forward" "$v" "$v")")
+	done
+	cut=("${all[@]:0:3}")
+	for i in 9 8 7 6 5 4 3 2 1 0; do
+		all+=("$(call "Torch.tanh.$i.backward" "$v" "$v")")
+		[ "$i" -gt 2 ] || cut+=("$(call "Torch.tanh.$i.backward" "$v" "$v")")
+	done
+	for i in 0 1 2 3 4 5 6 7 8 9; do
+		all+=("$(call "Tensor.add_.$i.forward" "$v" "$v")")
+	done
+	dump whole/step0 "${all[@]}"
+	dump cut/step0 "${cut[@]}"
+	run -0 accdiff cut whole
+	[[ $output == *"the recording of the device stops within a forward pass"* ]]
+	# One that ends with it may have stopped.
+	dump ends/step0 "${all[@]:0:20}"
+	run -1 accdiff ends whole
+	[[ $output == *"the device ends early"* ]]
+}
+
+@test "xor mode: a single number is recorded itself" {
+	local i
+	for i in 0.5 0.75; do
+		dump $i/step0 "$(call Torch.add.0.forward '{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4], "md5": "0x0392d15b02d2bcb9"}' \
+			'{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [], "md5": '$i'}')"
+	done
+	run -0 accdiff 0.5 0.5
+	run -1 accdiff 0.75 0.5
+	[[ $output == *"Torch.add.0.forward: output 0 "* ]]
+	[ "$(accdump-read 0.5 | accfmt --json | jq -c 'select(.io == "out") | ."stat.max" + 0')" = 0.5 ]
+}

@@ -206,6 +206,33 @@ ends_early(const struct acc_case *c, bool folded, struct stretch *t, struct acc_
 	return t->lacks > 0 && (backward ? t->backward : t->lacks) >= LIMIT_MISSING_CALLS;
 }
 
+/* Did its recorder stop within the forward pass, or where one block of it is computed again, and go on with backward
+ * calls? Then the other side alone has the end of the forward pass, or it alone has such a block; and backward calls
+ * follow that both have: the run went on. */
+static bool
+is_cut(const struct acc_case *c, const struct stretch *t)
+{
+	uint32_t lacks = 0, again = 0, more = 0;
+	bool back = false;
+	for (uint32_t i = t->first; i <= t->last; i++) {
+		const struct acc_call *k = &c->call[i];
+		const bool both = k->key[ACC_A] != NULL && k->key[ACC_B] != NULL;
+		if (k->grad || k->module)
+			continue;
+		if (k->backward) {
+			more += both && (lacks >= LIMIT_MISSING_CALLS || again > 0);
+			back |= both;
+		} else if (both || (back && k->key[t->side] == NULL)) {
+			again = both ? 0 : again + 1;
+			lacks = more = 0;
+		} else {
+			lacks += k->key[t->side] != NULL;
+		}
+	}
+	return (lacks >= LIMIT_MISSING_CALLS && more > 0) ||
+	       (again > 0 && more >= LIMIT_MISSING_CALLS && t->backward == 0);
+}
+
 static int
 say_early(struct acc_case *c, const struct stretch *t, struct acc_err *e)
 {
@@ -226,10 +253,20 @@ say_early(struct acc_case *c, const struct stretch *t, struct acc_err *e)
 	f->name = acc_call_name(first);
 	f->step = last->step;
 	f->rank = last->rank;
-	f->rule = "end";
+	const bool cut = is_cut(c, t);
+	f->rule = cut ? "cut" : "end";
 	f->value = (double)t->lacks;
 	f->stack = stack;
-	f->bad = true;
+	f->bad = !cut;
+	f->doubtful = cut;
+	if (cut) {
+		f->text = acc_say(&c->mem,
+			"%sthe recording of the %s stops within a forward pass: behind that it has backward calls "
+			"alone (an exception that the program caught, or checkpointing without reentry, "
+			"ends msprobe's); what it lacks is not judged",
+			where, whose[!t->side]);
+		return f->text == NULL ? acc_nomem(e) : 0;
+	}
 	if (t->backward > 0)
 		seen = acc_say(&c->mem,
 			", %u of them backward calls whose forward both "

@@ -74,8 +74,13 @@ add_stats(struct acc_rec *r, const struct jnode *leaf)
 	rc |= add_stat(r, ACC_STR("stat.min"), jtree_get(leaf, "Min"));
 	rc |= add_stat(r, ACC_STR("stat.mean"), jtree_get(leaf, "Mean"));
 	rc |= add_stat(r, ACC_STR("stat.norm"), jtree_get(leaf, "Norm"));
-	/* One field for three checksums, told apart by their look. */
-	struct acc_str sum = acc_jtree_text(jtree_get(leaf, "md5"));
+	/* One field for three checksums, told apart by their look; in xor mode a single number of floats is itself. */
+	static const char *const all[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
+	const struct jnode *md5 = jtree_get(leaf, "md5");
+	for (size_t i = 0;
+		i < sizeof all / sizeof *all && md5 != NULL && md5->type != ACC_JSON_STRING; i++)
+		rc |= add_stat(r, acc_str(all[i]), md5);
+	struct acc_str sum = acc_jtree_text(md5);
 	if (acc_str_starts(sum, "0x"))
 		rc |= add(r, ACC_STR("stat.xor"), acc_text(sum));
 	else if (sum.n == 8)
