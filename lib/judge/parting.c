@@ -282,6 +282,17 @@ fill_bench(struct parting *p)
 	}
 }
 
+/* Does the bench have the same numbers in the pair of this value, in whatever places? */
+static bool
+has_numbers(const struct parting *p, const struct part_value *v)
+{
+	const struct part_side *b = &p->side[ACC_B];
+	for (uint32_t i = 0; i < b->nvalue; i++)
+		if (b->value[i].item == v->item)
+			return acc_part_off(v, &b->value[i]) <= p->may;
+	return false;
+}
+
 /* Of a call that gives right numbers, are they in other places? Then the last call before that took them in the
  * right ones, of those that only move them: ACC_NOCALL where none is known to. placed: the values that stand in
  * the right places somewhere, of what is paired; one call may take them as another. */
@@ -298,7 +309,7 @@ mover(const struct parting *p, const struct acc_ids *placed, uint32_t step)
 			const struct part_value *v = &a->value[i];
 			if (!v->real)
 				continue;
-			other |= v->out && v->rms > LIMIT_HEALED;
+			other |= v->out && v->rms > LIMIT_HEALED && has_numbers(p, v);
 			right &= v->out || acc_ids_get(placed, v->id) != ACC_NOID;
 			before = v->out ? before : v->maker;
 		}
