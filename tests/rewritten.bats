@@ -23,3 +23,16 @@ setup() {
 		jq -es '[.[] | select(.kind == "finding" and .what == "culprit")][0].name | test("^(Tensor.transpose.0|Torch.bmm)")' <<<"$output"
 	done
 }
+
+@test "labels that each side's loss ignores by another number do not stand before a fault" {
+	cd exchange/loss-ignored-scale || return
+	run -1 accdiff -f json device bench
+	jq -es '[.[] | select(.kind == "finding")] as $f |
+		($f[] | select(.what == "culprit") | .name == "Functional.cross_entropy.0.forward") and
+		([$f[] | select(.rule == "labels") | .value] == [2])' <<<"$output"
+	run -1 accdiff -f json bench device
+	jq -es '[.[] | select(.kind == "finding" and .what == "culprit")][0].name == "Tensor.mul.0.forward"' <<<"$output"
+	# Alone they are none, and are said.
+	run -0 accdiff "$BATS_TEST_TMPDIR"/rewriting/loss-ignored-labels/{device,bench}
+	[[ $output == *"labels that are left out by another number than on the bench"* ]]
+}

@@ -490,6 +490,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_nomem(e);
 	if (rc == 0)
 		rc = acc_forgive_masks(c, e);
+	if (rc == 0)
+		rc = acc_forgive_labels(c, e);
 	if (rc == 0 && s.two)
 		rc = acc_heal(c, s.other, e);
 	if (rc == 0)
@@ -542,6 +544,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_say_neither(c, e);
 	if (rc == 0)
 		rc = acc_say_masks(c, e);
+	if (rc == 0)
+		rc = acc_say_labels(c, e);
 	if (rc == 0)
 		rc = acc_say_ties(&s, named, e);
 	if (rc == 0)

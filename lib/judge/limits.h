@@ -323,6 +323,9 @@
 	N(PROGRAM_LEAST, 10, \
 		"of so many op calls of two programs one must be compared, or the end of the forward pass", \
 		"by convention: less says nothing of the rest") \
+	X(SAME_LABEL, 1e-9, \
+		"of the sum of squares of two labels' differences: what its rounding may be", \
+		"a few roundings of f64") \
 	X(ANGLE, 0.5, "radians: so far off, an angle is another, and no longer rounded", \
 		"sine and cosine then differ by up to 0.48; bf16 rounds a position by as much from 128 on, f16 from 1024") \
 	N(MISSING_CALLS, 3, "op calls that one side lacks at its end: fewer are no sign", \

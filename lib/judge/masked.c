@@ -296,7 +296,7 @@ acc_say_masks(struct acc_case *c, struct acc_err *e)
 {
 	uint32_t n = 0, first = ACC_NOCALL;
 	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
-		bool made = c->item[i].masked && !acc_is_input(&c->item[i]);
+		bool made = c->item[i].masked && !c->item[i].exact && !acc_is_input(&c->item[i]);
 		n += made;
 		first = made && first == ACC_NOCALL ? i : first;
 	}

@@ -138,6 +138,7 @@ def _exchanges():
         "mean-sum": (lambda y, p: F.cross_entropy(y.flatten(0, 1), p["labels"].flatten()), lambda y, p: F.cross_entropy(y.flatten(0, 1), p["labels"].flatten(), reduction="sum")),
         "labels-shift": (lambda y, p: F.cross_entropy(y[:, :-1].flatten(0, 1), p["labels"][:, 1:].flatten()), lambda y, p: F.cross_entropy(y[:, 1:].flatten(0, 1), p["labels"][:, 1:].flatten())),
         "smoothing": (lambda y, p: F.cross_entropy(y.flatten(0, 1), p["labels"].flatten()), lambda y, p: F.cross_entropy(y.flatten(0, 1), p["labels"].flatten(), label_smoothing=0.1)),
+        "ignored-scale": (lambda y, p: loss_filled(y, p, -100), lambda y, p: loss_filled(2. * y, p, -1)),
     }
     return table, losses
 
@@ -590,6 +591,11 @@ def ema_matrix(h):
 def smoothed(y, p, s):
     l = F.log_softmax(y, -1)
     return ((1 - s) * -l.gather(-1, p["labels"][..., None])[..., 0] + s * -l.mean(-1)).mean()
+
+
+def loss_filled(y, p, label):
+    labels = p["labels"].masked_fill(~p["keep"], label)
+    return F.cross_entropy(y.flatten(0, 1), labels.flatten(), ignore_index=label)
 
 
 EXCHANGES, WRONG_LOSSES = _exchanges()
