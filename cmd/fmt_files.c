@@ -1,8 +1,10 @@
 #include "fmt_files.h"
 #include "cli.h"
+#include "acc/file.h"
 
 #include "acc/say.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -160,26 +162,48 @@ files_put(const struct acc_rec *r)
 	}
 }
 
+/* Does it tell there of memory that it did not get? It goes on without, and returns nothing of it. */
+static bool
+lacked(int fd)
+{
+	char text[4096];
+	ssize_t n;
+	while ((n = pread(fd, text, sizeof text - 1, 0)) < 0 && errno == EINTR)
+		;
+	text[n > 0 ? n : 0] = '\0';
+	return n < 0 || strstr(text, "Memory allocation failed") != NULL;
+}
+
 /* What stands on the program's standard error is its own: the library behind spreadsheets writes there,
- * too, in words of its own, what it then returns. */
+ * too, in words of its own. */
+static int
+end_foreign(const struct acc_format *f, void *state, int status, struct acc_err *e)
+{
+	fflush(stderr);
+	const int aside = acc_file_temp(cli_tmpdir(), e);
+	const int kept = aside < 0 ? -1 : dup(STDERR_FILENO);
+	if (aside >= 0 && kept < 0) {
+		acc_fail(e, ACC_EIO, "cannot write the spreadsheet:");
+		close(aside);
+	}
+	if (kept < 0)
+		return ACC_EIO;
+	errors = kept;
+	dup2(aside, STDERR_FILENO);
+	int rc = f->end(state, status, e);
+	dup2(kept, STDERR_FILENO);
+	errors = STDERR_FILENO;
+	rc = rc == 0 && lacked(aside) ? acc_nomem(e) : rc;
+	close(kept);
+	close(aside);
+	return rc;
+}
+
 int
 files_end_one(const struct acc_format *f, void *state, int status, struct acc_err *e)
 {
-	fflush(stderr);
-	const int kept = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	if (kept >= 0 && nowhere >= 0) {
-		errors = kept;
-		dup2(nowhere, STDERR_FILENO);
-	}
-	const int rc = f->end(state, status, e);
-	if (kept >= 0 && nowhere >= 0)
-		dup2(kept, STDERR_FILENO);
-	errors = STDERR_FILENO;
-	if (kept >= 0)
-		close(kept);
-	if (nowhere >= 0)
-		close(nowhere);
-	return rc;
+	return strcmp(f->name, "xlsx") == 0 ? end_foreign(f, state, status, e)
+					    : f->end(state, status, e);
 }
 
 static void

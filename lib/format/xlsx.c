@@ -55,6 +55,14 @@ acc_xlsx_done(const struct xlsx_book *s, lxw_error rc, struct acc_err *e)
 				  : acc_fail(e, ACC_EIO, "spreadsheet: %s", s->x->lxw_strerror(rc));
 }
 
+/* Much of the library goes on without what it had no memory for, a colour, a column's width, a part's name,
+ * and says so nowhere; errno, which is 0 where it is called, still does. */
+static int
+had_memory(int rc, struct acc_err *e)
+{
+	return rc == 0 && errno == ENOMEM ? acc_nomem(e) : rc;
+}
+
 static lxw_format *
 style(struct xlsx_book *s, uint32_t fill, uint32_t ink, bool bold)
 {
@@ -125,7 +133,7 @@ open_book(struct xlsx_book *s, struct acc_err *e)
 		return s->fd;
 	snprintf(path, sizeof path, "/proc/self/fd/%d", s->fd);
 	s->book = s->x->workbook_new_opt(path, &o);
-	if (s->book == NULL)
+	if (s->book == NULL || errno == ENOMEM)
 		return acc_nomem(e);
 	/* The same records are the same bytes: made at the time that its members have in the archive. */
 	lxw_doc_properties made = {.created = (time_t)315532800}; /* 1980-01-01 */
@@ -133,7 +141,7 @@ open_book(struct xlsx_book *s, struct acc_err *e)
 	if (rc < 0)
 		return rc;
 	s->front = s->x->workbook_add_worksheet(s->book, "Finding");
-	return s->front == NULL ? acc_nomem(e) : styles(s, e);
+	return s->front == NULL || errno == ENOMEM ? acc_nomem(e) : styles(s, e);
 }
 
 static int
@@ -145,7 +153,8 @@ begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err 
 		return x == NULL ? ACC_EUNSUP : acc_nomem(e);
 	*s = (struct xlsx_book){.x = x, .out = out, .fd = -1, .opt = *opt};
 	s->asked = opt->ncolumns > 0 || opt->preset != NULL;
-	int rc = open_book(s, e);
+	errno = 0;
+	int rc = had_memory(open_book(s, e), e);
 	if (rc < 0) {
 		release(s);
 		return rc;
@@ -196,7 +205,7 @@ add_sheet(struct xlsx_book *s, struct xlsx_table *t, const char *place, unsigned
 	*p = (struct xlsx_sheet){0};
 	snprintf(p->name, sizeof p->name, part > 1 ? "%.24s (%u)" : "%.24s", place, part);
 	p->ws = s->x->workbook_add_worksheet(s->book, p->name);
-	if (p->ws == NULL) {
+	if (p->ws == NULL || p->ws->quoted_name == NULL) {
 		acc_nomem(e);
 		return NULL;
 	}
@@ -353,11 +362,12 @@ record(void *state, const struct acc_rec *r, struct acc_err *e)
 {
 	struct xlsx_book *s = state;
 	int rc = acc_stacks_see(&s->stacks, r, e);
+	errno = 0;
 	if (rc == 0 && acc_rec_is(r, "finding"))
 		rc = acc_xlsx_finding(s, r, e);
 	else if (rc == 0)
 		rc = row(s, r, e);
-	return rc;
+	return had_memory(rc, e);
 }
 
 static int
@@ -377,16 +387,18 @@ end(void *state, int status, struct acc_err *e)
 {
 	struct xlsx_book *s = state;
 	(void)status;
+	errno = 0;
 	int rc = acc_xlsx_front(s, e);
 	for (size_t i = 0; i < s->nsheets && rc == 0; i++)
 		rc = acc_xlsx_finish(s, &s->sheet[i], e);
+	rc = had_memory(rc, e);
 	/* It frees the book, whatever comes of it. */
 	errno = 0;
 	const lxw_error closed = s->x->workbook_close(s->book);
 	if (rc == 0 && closed != LXW_NO_ERROR && errno != 0)
 		rc = acc_fail(e, ACC_EIO, "cannot write the spreadsheet:");
 	if (rc == 0)
-		rc = acc_xlsx_done(s, closed, e);
+		rc = had_memory(acc_xlsx_done(s, closed, e), e);
 	if (rc == 0)
 		rc = acc_xlsx_check(s, e);
 	return rc == 0 ? copy(s, e) : rc;

@@ -1,6 +1,7 @@
 /* Is a spreadsheet whole? libxlsxwriter does not look whether what it puts into temporary files arrives
  * there: on a full disk it leaves sheets that end early, and says nothing. So what it wrote is read
- * once more: each part ends with the tag that it began with, and a sheet has all its rows. */
+ * once more: each part ends with the tag that it began with, a sheet has all its rows, and each part is named
+ * where parts are listed, which it leaves out, too, where memory runs out. */
 #include "acc/file.h"
 #include "acc/inflate.h"
 #include "acc/zip.h"
@@ -11,12 +12,32 @@
 #include <stdlib.h>
 
 enum { CHUNK = 65536, TAIL = 80 };
+enum {
+	TAG_ROWS,
+	TAG_CELLS,
+	TAG_OVERRIDES,
+	TAG_RELATIONS,
+	TAG_SHEETS,
+	TAG_COMMENTS,
+	TAG_SHAPES,
+	TAG_PANES,
+	NTAGS
+};
+static const char *const tags[NTAGS] = {[TAG_ROWS] = "<row ",
+	[TAG_CELLS] = "<c r=",
+	[TAG_OVERRIDES] = "<Override ",
+	[TAG_RELATIONS] = "<Relationship ",
+	[TAG_SHEETS] = "<sheet ",
+	[TAG_COMMENTS] = "<comment ",
+	[TAG_SHAPES] = "<v:shape ",
+	[TAG_PANES] = "<selection pane="};
 
 struct scan {
 	uint8_t in[CHUNK], out[CHUNK + TAIL];
-	char root[64];        /* the first element's name; "" until it is known */
-	size_t ntail;         /* the last bytes that were seen */
-	uint64_t rows, cells; /* of this part; of all sheets */
+	char root[64];     /* the first element's name; "" until it is known */
+	size_t ntail;      /* the last bytes that were seen */
+	uint64_t rows;     /* of this part */
+	uint64_t n[NTAGS]; /* of all parts */
 };
 
 /* "<?xml ...?>", then "<NAME ". */
@@ -53,8 +74,10 @@ look(struct scan *s, size_t n)
 	const char *p = (const char *)s->out;
 	if (s->root[0] == '\0')
 		find_root(s, p + s->ntail, n);
-	s->rows += count(s, all, "<row ");
-	s->cells += count(s, all, "<c r=");
+	const uint64_t before = s->n[TAG_ROWS];
+	for (int i = 0; i < NTAGS; i++)
+		s->n[i] += count(s, all, tags[i]);
+	s->rows += s->n[TAG_ROWS] - before;
 	s->ntail = all < TAIL ? all : TAIL;
 	memmove(s->out, p + all - s->ntail, s->ntail);
 }
@@ -115,6 +138,22 @@ sheet_number(struct acc_str name)
 	return (unsigned)strtoul(buf + n, NULL, 10);
 }
 
+/* Each part of the archive is something to one other, has its type, and each sheet a name. */
+static bool
+is_listed(const struct xlsx_book *b, const struct scan *s, const struct acc_zip *z)
+{
+	uint64_t parts = 0, drawn = 0;
+	for (size_t i = 0; i < z->n; i++) {
+		const struct acc_str name = z->m[i].name;
+		parts += !acc_str_is(name, "[Content_Types].xml") && !acc_str_ends(name, ".rels");
+		drawn += acc_str_ends(name, ".vml"); /* the type of all */
+	}
+	return s->n[TAG_RELATIONS] == parts && s->n[TAG_OVERRIDES] + drawn == parts &&
+	       s->n[TAG_SHEETS] == (uint64_t)b->nsheets + 1 &&
+	       s->n[TAG_PANES] == (uint64_t)b->nsheets * (b->opt.no_header ? 1 : 3) &&
+	       s->n[TAG_COMMENTS] == s->n[TAG_SHAPES] && s->n[TAG_CELLS] == b->cells;
+}
+
 int
 acc_xlsx_check(const struct xlsx_book *b, struct acc_err *e)
 {
@@ -137,7 +176,7 @@ acc_xlsx_check(const struct xlsx_book *b, struct acc_err *e)
 		if (rc == 0 && !whole)
 			rc = ACC_ETRUNC;
 	}
-	if (rc == 0 && (sheets != b->nsheets || s->cells != b->cells))
+	if (rc == 0 && (sheets != b->nsheets || !is_listed(b, s, &z)))
 		rc = ACC_ETRUNC;
 	free(s);
 	acc_arena_release(&mem);
