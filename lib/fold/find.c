@@ -6,6 +6,11 @@
 
 /* More parts than this are refused: the parts of a tensor are held. */
 enum { MOST_RANKS = 1 << 16 };
+/* Op calls by which one of many pairs of meshes is chosen: those of some layers. */
+enum { BRIEF = 1024 };
+/* So many op calls of all ranks choose one of many meshes, and at least those of some layers of each rank: there are
+ * more meshes the more ranks there are, and each would be tried on all calls. */
+enum { TRIED = 1 << 16, TRIED_LEAST = 256 };
 
 /* Steps and their ranks are the same for every mesh. */
 static const struct fold_mesh no_mesh = {.stages = 0, .micro = 1};
@@ -141,6 +146,7 @@ find_mesh(struct acc_fold *f, uint32_t ranks, struct acc_err *e)
 	struct trial t = {.f = f, .use = try_mesh, .apart = 1, .e = e};
 	int rc = 0;
 	uint32_t micro = batches(f, ranks);
+	f->brief = TRIED / ranks > TRIED_LEAST ? TRIED / ranks : TRIED_LEAST;
 	for (uint32_t axes = 1; axes <= ACC_MESH_DIMS && rc == 0; axes++)
 		for (uint32_t apart = 1; apart <= f->groups && rc == 0; apart++) {
 			if (f->groups % apart != 0)
@@ -150,6 +156,7 @@ find_mesh(struct acc_fold *f, uint32_t ranks, struct acc_err *e)
 			if (rc == 0 && micro > 1)
 				rc = try_axes(&t, ranks, axes, micro);
 		}
+	f->brief = 0;
 	f->mesh = t.best;
 	rc = rc < 0 ? rc : regroup(f, t.apart, e);
 	return rc < 0 ? rc : t.score > 0;
@@ -255,9 +262,9 @@ find_both(struct acc_fold *f, struct acc_err *e)
 	const uint32_t micro = batches(g, ranks);
 	f->nstages = stages_of(f);
 	rc = make_room(g, ranks, micro, e);
-	f->brief = true;
+	f->brief = BRIEF;
 	rc = rc < 0 ? rc : try_all(&t, ranks, micro);
-	f->brief = false;
+	f->brief = 0;
 	if (rc < 0 || t.score == 0)
 		return rc;
 	f->mesh = t.device;

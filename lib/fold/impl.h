@@ -233,10 +233,10 @@ struct acc_fold {
 	/* Each of so many groups of the device's ranks is a rank of the reference, in order; those of a
 	 * group are `apart` ranks apart, such as 0 and 2, 1 and 3. */
 	uint32_t groups, apart;
-	struct fold_mesh mesh;  /* of a group */
-	bool whole;             /* the reference, too, becomes one rank */
-	bool brief;             /* the first op calls alone are matched: a mesh is chosen */
-	uint32_t nstages;       /* of that, the device's; by what its ranks do */
+	struct fold_mesh mesh; /* of a group */
+	bool whole;            /* the reference, too, becomes one rank */
+	uint32_t brief;   /* so many first op calls alone are matched: a mesh is chosen; 0: all */
+	uint32_t nstages; /* of that, the device's; by what its ranks do */
 	struct acc_fold *both;  /* as which its ranks are the device; NULL: it has one */
 	struct fold_laid *laid; /* of that, of each item */
 	bool mesh_given;

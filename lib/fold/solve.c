@@ -157,6 +157,24 @@ finish(struct search *s, const struct acc_fold_stat *whole)
 		consider(s, whole, 1 / all);
 }
 
+/* Can the first of what this axis joins become the reference's? Shapes only grow: most ways end here, before
+ * the statistics of all parts are joined. What is filled up is longer. */
+static bool
+may_fit(const struct search *s, int axis, struct acc_place p, const struct acc_fold_stat *from)
+{
+	const struct acc_fold_stat *want = s->want;
+	for (uint32_t d = 0; d < want->ndim && s->now.cut == 0; d++) {
+		int64_t n = from[0].shape[d];
+		for (uint32_t i = 1; p.kind == ACC_SHARD && p.axis == d && i < s->m->size[axis];
+			i++)
+			if (__builtin_add_overflow(n, from[i].shape[d], &n) || n > want->shape[d])
+				return false;
+		if (axis == 0 ? n != want->shape[d] : n > want->shape[d])
+			return false;
+	}
+	return true;
+}
+
 static void
 descend(struct search *s, int axis, const struct acc_fold_stat *from, uint32_t n,
 	struct acc_fold_stat *to)
@@ -174,7 +192,7 @@ descend(struct search *s, int axis, const struct acc_fold_stat *from, uint32_t n
 			p = c <= ndim ? (struct acc_place){ACC_SHARD, (uint8_t)(c - 1)}
 				      : (struct acc_place){ACC_PARTIAL, 0};
 		s->now.at[axis] = p;
-		if (join_axis(s->m, axis, p, s->tol, from, n, to))
+		if (may_fit(s, axis, p, from) && join_axis(s->m, axis, p, s->tol, from, n, to))
 			descend(s, axis - 1, to, left, to + left);
 	}
 }

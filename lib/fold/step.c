@@ -11,8 +11,6 @@
 #include <stdlib.h>
 
 enum { WINDOW = 24 }; /* calls of one operator to either side that may be the one */
-/* Op calls by which one of many pairs of meshes is chosen: those of some layers. */
-enum { BRIEF = 1024 };
 
 /* Is it handed on from one to the other of ranks that are one of the reference's? */
 static bool
@@ -349,7 +347,7 @@ add_edges(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, st
 	uint32_t with[2 * WINDOW + 1];
 	double weight[2 * WINDOW + 1];
 	int rc = link_ops(&f->reference, g, &ops, e);
-	const uint32_t most = f->brief && t->nv > BRIEF ? BRIEF : t->nv;
+	const uint32_t most = f->brief > 0 && t->nv > f->brief ? f->brief : t->nv;
 	for (uint32_t i = 0; i < most && rc == 0; i++) {
 		const struct fold_call *k = &f->device.call[t->call[t->v[i].rank]];
 		if (k->dir != FOLD_FORWARD)
