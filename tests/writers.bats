@@ -76,6 +76,20 @@ compare() { # status, device, bench: the findings in $text
 	[[ $text != *transposed* ]]
 }
 
+@test "experts in one tensor: in the order of their numbers, gate before up" {
+	compare 0 packed.safetensors experts.safetensors
+	compare 0 experts.safetensors packed.safetensors
+	compare 1 packed-order.safetensors experts.safetensors
+	[[ $text == *"6 weights in the place of another expert, or of gate and up the other: "* ]]
+	compare 1 experts.safetensors packed-up.safetensors
+	[[ $text == *"6 weights in the place of another expert, or of gate and up the other: "* ]]
+}
+
+@test "scales of quantized weights are no noise" {
+	compare 1 scale-off.safetensors scale.safetensors
+	[[ $text == *"first w_scale_inv, off by up to 0.025 of the bench's, of which all is as small as the tolerance of 1e-05" ]]
+}
+
 @test "GGUF: names and rows of llama.cpp's; what is quantized is named" {
 	compare 0 model.gguf hf.safetensors
 	[[ $text == "21 tensors compared: 21 with the same values, 21 under another name, 4 in another layout"* ]]

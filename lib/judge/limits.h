@@ -270,6 +270,13 @@
 	X(VALUES_U, 4, "u: weights and batches known by statistics alone that agree", \
 		"each side " \
 		"rounds by 2 u at most in 16 bits") \
+	X(VALUES_SMALL, 0.001, \
+		"of its rms: a weight that is within torch.testing's tolerance and is off by more is another " \
+		"one", \
+		"the absolute part, 1e-5, is for numbers of about 1, and a scale or a moment of an optimizer " \
+		"is all below it; what is merged in f32 is off by some u of f32") \
+	X(VALUES_NOISE, 1e-7, "all values of a vector below it may be noise", \
+		"biases whose gradient is 0 in exact arithmetic are what u of f32 leaves") \
 	X(STAGES_SHARE, 0.1, \
 		"of the forward calls of a side that hands nothing on so many have no partner on one that " \
 		"does: stages against ranks that each do all", \

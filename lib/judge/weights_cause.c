@@ -57,15 +57,21 @@ static const struct {
 } narrow[] = {{ACC_F16, 11}, {ACC_BF16, 8}, {ACC_F8E4M3, 4}, {ACC_F8E5M2, 3}};
 enum { NNARROW = sizeof narrow / sizeof *narrow };
 
-/* Is x one of the numbers of so many digits, and nearest, or next, to y? What is below the least normal number
- * is not told. */
+/* The least normal number of such a type: below it nothing is told. */
+static double
+least_of(int k)
+{
+	return narrow[k].dtype == ACC_F16      ? 0x1p-14
+	       : narrow[k].dtype == ACC_BF16   ? 0x1p-126
+	       : narrow[k].dtype == ACC_F8E4M3 ? 0x1p-6
+					       : 0x1p-14;
+}
+
+/* Is x one of the numbers of so many digits, and nearest, or next, to y? */
 static bool
 is_rounded(double x, double y, int k)
 {
-	const double least = narrow[k].dtype == ACC_F16      ? 0x1p-14
-			     : narrow[k].dtype == ACC_BF16   ? 0x1p-126
-			     : narrow[k].dtype == ACC_F8E4M3 ? 0x1p-6
-							     : 0x1p-14;
+	const double least = least_of(k);
 	int exponent;
 	if (fabs(y) < least)
 		return fabs(x - y) <= least;
@@ -79,9 +85,10 @@ rounding(struct acc_pay *a, struct acc_pay *b, enum acc_dtype ta, enum acc_dtype
 	struct acc_err *e)
 {
 	bool left[NNARROW] = {true, true, true, true};
+	bool told[NNARROW] = {false}; /* by a value that is another one, and normal */
 	const uint64_t n = acc_pay_count(a);
 	uint8_t *raw = malloc(2 * ACC_CHUNK * 16);
-	bool any = n == acc_pay_count(b) && raw != NULL, moved = false;
+	bool any = n == acc_pay_count(b) && raw != NULL;
 	for (uint64_t at = 0, k; at < n && any; at += k) {
 		const void *p, *q;
 		k = n - at < ACC_CHUNK ? n - at : ACC_CHUNK;
@@ -93,17 +100,17 @@ rounding(struct acc_pay *a, struct acc_pay *b, enum acc_dtype ta, enum acc_dtype
 				(const uint8_t *)p + i * acc_dtype_of(ta)->size);
 			const double y = acc_load_f64(tb,
 				(const uint8_t *)q + i * acc_dtype_of(tb)->size);
-			moved |= x != y;
 			any = false;
 			for (int t = 0; t < NNARROW; t++) {
 				left[t] = left[t] && (x == y || is_rounded(x, y, t));
+				told[t] |= x != y && fabs(y) >= least_of(t);
 				any |= left[t];
 			}
 		}
 	}
 	free(raw);
-	for (int t = 0; t < NNARROW && any && moved; t++)
-		if (left[t] && narrow[t].dtype != tb)
+	for (int t = 0; t < NNARROW && any; t++)
+		if (left[t] && told[t] && narrow[t].dtype != tb)
 			return t;
 	return -1;
 }

@@ -9,9 +9,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum wrong { RIGHT, DIALECT, ODD, TWICE, REST, NWRONG };
-static const char *const rules[] = {
-	[DIALECT] = "dialect", [ODD] = "layout", [TWICE] = "part", [REST] = "rest"};
+enum wrong { RIGHT, DIALECT, EXPERT, ODD, TWICE, REST, NWRONG };
+static const char *const rules[] = {[DIALECT] = "dialect",
+	[EXPERT] = "dialect",
+	[ODD] = "layout",
+	[TWICE] = "part",
+	[REST] = "rest"};
 
 struct acc_laid {
 	uint64_t role;   /* names without the number of the layer, and shapes */
@@ -23,9 +26,11 @@ struct acc_laid {
 	enum wrong wrong;
 	int8_t fits; /* what acc_rows_fit says; of what it says nothing, -1 */
 	uint8_t which, part;
-	const char *dialect; /* of the name at `which` */
-	uint64_t layer;      /* of which layer's attention it is, by the name */
-	int64_t start, len;  /* of a part */
+	const char *dialect;      /* of the name at `which` */
+	struct acc_expert expert; /* of a part of what packs all experts */
+	int64_t before, second;   /* by how many experts it stands further on; which half it is */
+	uint64_t layer;           /* of which layer's attention it is, by the name */
+	int64_t start, len;       /* of a part */
 	int64_t groups; /* of a part, in how many pieces; of rotary pairs, how many a head has */
 };
 
@@ -58,6 +63,15 @@ name_rows(struct acc_laid *p, struct acc_str a, struct acc_str b, struct acc_str
 		acc_rows_of(b, llama_cpp[1])};
 	const struct acc_laid_out l = acc_layout_parse(layout);
 	int which = 0;
+	p->expert = (struct acc_expert){-1, -1};
+	/* One along an axis of experts. */
+	if (l.nparts > 0 && l.nperm == 0 && l.axis == 0 && l.len == 1 &&
+		acc_expert_of(l.side == 'a' ? a : b).number < 0) {
+		p->expert = acc_expert_of(l.side == 'a' ? b : a);
+		p->before = l.start - p->expert.number;
+		p->expert.half = l.nparts == 2 ? p->expert.half : -1;
+		p->second = l.second;
+	}
 	p->fits = (int8_t)acc_rows_fit(name, &l, &which);
 	p->which = (uint8_t)which;
 	p->dialect = name[which].dialect;
@@ -272,6 +286,26 @@ compare_rows(struct acc_odd *o)
 	}
 }
 
+/* Experts in one tensor: in the order of their numbers, all or those of a rank; of each gate, then up. */
+static void
+compare_experts(struct acc_laid *v, uint32_t n)
+{
+	bool ordered = true;
+	for (uint32_t i = 1; i < n; i++)
+		ordered &= v[i].expert.number < 0 || v[0].expert.number < 0 ||
+			   v[i].before == v[0].before;
+	for (uint32_t i = 0; i < n; i++) {
+		if (v[i].expert.number < 0 || v[i].wrong != RIGHT)
+			continue;
+		if ((!ordered || v[i].before < 0) && v[i].before != 0)
+			v[i].wrong = EXPERT;
+		for (uint32_t k = 0; k < n && v[i].expert.half == 0; k++)
+			if (v[k].expert.half == 1 && v[k].expert.number == v[i].expert.number &&
+				v[k].second < v[i].second)
+				v[k].wrong = v[i].wrong = EXPERT;
+	}
+}
+
 static void
 compare_parts(struct acc_odd *o)
 {
@@ -291,6 +325,7 @@ compare_parts(struct acc_odd *o)
 				varied == end - i && o->v[k].wrong == RIGHT)
 				o->v[k].wrong = TWICE;
 		compare_named(o->v + i, end - i);
+		compare_experts(o->v + i, end - i);
 		/* Padding of a vocabulary is zero, or the last row again. */
 		const bool rest = o->v[i].of > sum && !o->v[i].padded &&
 				  acc_ids_get(&o->other, o->v[i].whole) == ACC_NOID;
@@ -315,7 +350,7 @@ acc_odd_find(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 			.rule = rules[o->v[i].wrong],
 			.limit = NAN,
 			.value = NAN,
-			.limit_from = o->v[i].wrong == DIALECT ? "the names" : "the other layers"};
+			.limit_from = o->v[i].wrong <= EXPERT ? "the names" : "the other layers"};
 		if (o->v[i].wrong == RIGHT)
 			continue;
 		o->found = true;
@@ -366,6 +401,7 @@ acc_odd_say(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 {
 	enum { MOST = 4 };
 	static const char *const what[] = {[DIALECT] = "in a layout that the name does not have",
+		[EXPERT] = "in the place of another expert, or of gate and up the other",
 		[ODD] = "in another layout than in other layers",
 		[TWICE] = "with the content of another part of the packed tensor",
 		[REST] = "of which a part is nowhere on the other side"};

@@ -78,6 +78,31 @@ acc_rows_of(struct acc_str name, bool llama_cpp)
 	return (struct acc_named_rows){NULL, ACC_ROWS_ANY, -1};
 }
 
+struct acc_expert
+acc_expert_of(struct acc_str name)
+{
+	/* Mixtral's w1 and w3, as Meta's, are gate and up. */
+	static const struct {
+		const char *word;
+		int half;
+	} words[] = {{"w1.", 0}, {"gate_proj.", 0}, {"w3.", 1}, {"up_proj.", 1}};
+	const char *at = name.n == 0 ? NULL : memmem(name.p, name.n, "experts.", 8);
+	struct acc_expert x = {-1, -1};
+	if (at == NULL)
+		return x;
+	struct acc_str s = {at + 8, (uint32_t)(name.p + name.n - at) - 8};
+	uint32_t k = 0;
+	while (k < s.n && isdigit((unsigned char)s.p[k]))
+		k++;
+	if (k == s.n || s.p[k] != '.' || !acc_str_int((struct acc_str){s.p, k}, &x.number))
+		return (struct acc_expert){-1, -1};
+	s = behind(s, 0);
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (acc_str_starts(s, words[i].word))
+			x.half = words[i].half;
+	return x;
+}
+
 /* The numbers of "word(1,2,3)" at *p, which moves behind them. */
 static bool
 numbers(const char **p, const char *end, const char *word, int64_t *out, uint32_t *n)
@@ -119,6 +144,8 @@ acc_layout_parse(struct acc_str text)
 				l.axis = v[0];
 				l.start = v[1];
 				l.len = v[2];
+			} else if (n == 3) {
+				l.second = v[1];
 			}
 		} else if (numbers(&p, end, ".group(", v, &n) ||
 			   numbers(&p, end, ".ungroup(", v, &n)) {

@@ -30,6 +30,7 @@ struct acc_laid_out {
 	int64_t view[8];
 	uint32_t nparts; /* 2: of a part a part */
 	int64_t axis, start, len;
+	int64_t second; /* where the part of a part begins */
 	uint32_t nperm;
 	int64_t perm[8];
 	bool grouped; /* by group() or ungroup() */
@@ -40,5 +41,12 @@ struct acc_laid_out acc_layout_parse(struct acc_str text);
  * 0: a name has other rows, whose place is *which (0, 1); -1: nothing says so. Of a part, whether it is in order
  * with the others is not asked here. */
 int acc_rows_fit(const struct acc_named_rows name[2], const struct acc_laid_out *l, int *which);
+
+/* A weight of one expert: "experts.3.w1", 3; -1: it is none. And which half of what packs gate and up it is. */
+struct acc_expert {
+	int64_t number;
+	int half; /* 0: gate; 1: up; -1: neither */
+};
+struct acc_expert acc_expert_of(struct acc_str name);
 
 #endif

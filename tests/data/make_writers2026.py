@@ -200,6 +200,18 @@ def onnx_model(sd):
     return onnx.helper.make_model(onnx.helper.make_graph([], "g", [], [], t), producer_name="acctools")
 
 
+def experts(sd, packed, order=(0, 1, 2), gate_first=True):
+    """Three experts made of the model's own: each by itself, as Mixtral's, or all in one tensor, as Hugging Face
+    packs them."""
+    g = [sd["model.layers.0.mlp.gate_proj.weight"] * (1 + i) for i in range(3)]
+    u = [sd["model.layers.1.mlp.up_proj.weight"] * (1 + i) for i in range(3)]
+    if not packed:
+        return {f"model.layers.0.block_sparse_moe.experts.{i}.{x}.weight": w[i].clone()
+                for i in range(3) for x, w in (("w1", g), ("w3", u))}
+    one = [torch.cat([g[i], u[i]] if gate_first else [u[i], g[i]]) for i in order]
+    return {"model.layers.0.mlp.experts.gate_up_proj": torch.stack(one)}
+
+
 def universal(folder, sd):
     shapes = {k: v.shape for k, v in sd.items()}
     for k, v in sd.items():
@@ -265,6 +277,13 @@ def main():
         torch.save({**sd, "extra": {"nested": nt, "gelu": functools.partial(nn.functional.gelu, approximate="tanh")}},
                    "nested.pt")
         arrays = {k: v.numpy() for k, v in sd.items()}
+        save_file(experts(sd, False), "experts.safetensors")
+        save_file(experts(sd, True), "packed.safetensors")
+        save_file(experts(sd, True, (1, 2, 0)), "packed-order.safetensors")
+        save_file(experts(sd, True, gate_first=False), "packed-up.safetensors")
+        for name, by in (("scale", 1), ("scale-off", 1.05)):
+            save_file({"w": sd["lm_head.weight"].to(torch.float8_e4m3fn), "w_scale_inv": torch.full((4, 4), 2e-5 * by)},
+                      name + ".safetensors")
         np.save("dict.npy", arrays)
         for name, o in (("plain.pkl", arrays), ("paddle.pdparams", {
                 **arrays, "model.norm.weight": sd["model.norm.weight"].bfloat16().view(torch.uint16).numpy(),
