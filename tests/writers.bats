@@ -23,6 +23,10 @@ compare() { # status, device, bench: the findings in $text
 		compare 0 hf.safetensors "$x"
 		[[ $text == "21 tensors compared: 21 with the same values"* ]]
 	done
+	# However its folder is called.
+	mkdir saved
+	cp -r universal saved/global_step5
+	run -0 accdiff --allow-missing=buf saved hf.safetensors
 	# With buffers, which the other does not have.
 	compare 0 buffers.pt hf.safetensors
 	compare 0 hf.safetensors buffers.pt
@@ -125,6 +129,13 @@ compare() { # status, device, bench: the findings in $text
 	[ "$(accdump-read onnx/model.onnx 2>/dev/null | accfmt --json | jq -c 'select(.name == "bits") | [.dtype, .shape]')" = \
 		'["bf16",[2]]' ]
 	[ "$(accdump-read onnx/model.onnx 2>/dev/null | accfmt --json | jq -r 'select(.name == "lm_head.weight").file')" = model.data ]
+	# Of a folder the model is read, and what it names is no other file.
+	mkdir run
+	sed 's/model\.data/.onnx.data/g' onnx/model.onnx >run/.onnx
+	mv run/.onnx run/x.onnx
+	cp onnx/model.data run/.onnx.data
+	run -2 accdiff run hf.safetensors
+	[[ $output != *"not read of the device"* && $output == *"21 with the same values"* ]]
 	# No path leads out.
 	mkdir out
 	sed 's,model.data,../xx.data,g' onnx/model.onnx >out/model.onnx

@@ -17,7 +17,8 @@
 enum { COPIES = 512, COPY = 1 << 22 };
 
 /* What several files make up, and where others may lie beside. What a recorder wrote is one. */
-static const char weights[] = "npy npz pt hand safetensors gguf onnx pt2 dcp megatron universal msckpt";
+static const char weights[] =
+	"npy npz pt hand safetensors gguf onnx pt2 dcp megatron universal msckpt";
 /* Of these a folder is read with the folders in it. */
 static const char deep[] = "hand safetensors gguf dcp megatron universal msckpt";
 static const char configurations[] =
@@ -156,6 +157,9 @@ take_file(struct walk *w, const char *path, const char *base, struct entry *x, s
 		w->direct |= strchr(x->name, '/') == NULL;
 		return 0;
 	}
+	/* Read with the model that names it. */
+	if (acc_str_ends(acc_str(base), ".onnx.data") || acc_str_ends(acc_str(base), ".onnx_data"))
+		return 0;
 	int rc = form_of(w->j, path, false, &x->form, head, &nhead, e);
 	const char *what = acc_run_clutter(acc_str(base), head, nhead);
 	const struct foreign *f = acc_foreign(head, nhead);

@@ -14,10 +14,13 @@
 static bool
 level(const char *name, struct place *p)
 {
+	/* ds_to_universal.py is told the name of its folder. */
 	struct acc_str s = acc_str(name);
 	int64_t step;
-	if (!acc_str_starts(s, "global_step") || !acc_str_ends(s, "_universal") || s.n < 22 ||
-		!acc_str_int((struct acc_str){s.p + 11, s.n - 21}, &step) || step < 0)
+	if (acc_str_ends(s, "_universal"))
+		s.n -= 10;
+	if (!acc_str_starts(s, "global_step") || s.n < 12 ||
+		!acc_str_int((struct acc_str){s.p + 11, s.n - 11}, &step) || step < 0)
 		return false;
 	p->step = step;
 	return true;
