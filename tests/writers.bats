@@ -71,6 +71,8 @@ compare() { # status, device, bench: the findings in $text
 	[[ $text == *"4 weights in a layout that the name does not have: "*"which linear_fc1 of Megatron does not have"* ]]
 	compare 1 mcore-upgate hf.safetensors
 	[[ $text == *"4 weights in a layout that the name does not have: "*linear_fc1* ]]
+	compare 1 mcore-naive meta.safetensors
+	compare 1 meta.safetensors mcore-upgate
 	compare 1 meta-plain.safetensors hf.safetensors
 	[[ $text == *"4 weights in a layout that the name does not have: layers.0.attention.wk.weight with model.layers.0.self_attn.k_proj.weight (in the same order, which wk of Meta does not have)"* ]]
 	compare 1 hf.safetensors meta-plain.safetensors

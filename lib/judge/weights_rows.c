@@ -35,6 +35,8 @@ static const struct {
 	{"attention.wq.", {"Meta", ACC_ROWS_PAIRS, 0}},
 	{"attention.wk.", {"Meta", ACC_ROWS_PAIRS, 1}},
 	{"attention.wv.", {"Meta", ACC_ROWS_PLAIN, 2}},
+	{"feed_forward.w1.", {"Meta", ACC_ROWS_PLAIN, 0}},
+	{"feed_forward.w3.", {"Meta", ACC_ROWS_PLAIN, 1}},
 };
 
 /* What stands behind "layers." and a number. */

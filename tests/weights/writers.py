@@ -167,7 +167,7 @@ def make():
                 pair(f"{k}-{n}-right", y, RIGHT, f"{k} of {n}")
                 pair(f"{k}-{n}-wrong", y, WRONG, f"{k} of {n}")
     for name, part in (("dcp", "__3_*"), ("st", "__3_*"), ("fsdp", "*rank_3*"), ("fsdp", "*rank_0*"), ("hf", "shard-00001*")):
-        to = f"lost-{name}-{part.strip("_*")}"
+        to = "lost-" + name + part.strip("*")
         shutil.copytree(name + "-rows-right", to)
         for f in glob.glob(to + "/" + part):
             os.remove(f)
