@@ -124,6 +124,26 @@ bool acc_op_in_place(struct acc_str op);
 /* Has it an argument `inplace`, with which it does? */
 bool acc_op_may_write(struct acc_str op);
 
+/* --- kernels of MindSpore, whose dumps hold attributes as inputs --- */
+/* What a kernel takes at a slot: a tensor (type 0; many: one or more), or an attribute of this name. Type:
+ * b a Bool, f a float, i an integer, n a number, c a number that may be an operand, I integers, A an axis or several,
+ * r how a loss is reduced, k a share that is kept, ! a tensor that is written over (its name is the number of the
+ * output that stands for it), = none: what the kernel always does, NAME=TEXT. */
+struct acc_kernel_slot {
+	struct acc_str name;
+	char type;
+	bool many;
+};
+/* Has this kernel attributes that are dumped? */
+bool acc_kernel_known(struct acc_str type);
+/* What it takes, given what was dumped: a letter a slot, b, f, i of one element, I of a short list of integers,
+ * t of what can only be a tensor. To be read by acc_kernel_word; NULL: not known so. */
+const char *acc_kernel_slots(struct acc_str type, const char *kinds);
+/* The next slot of *p; false at the end. */
+bool acc_kernel_word(const char **p, struct acc_kernel_slot *out);
+/* What an argument is of torch's function of an operator's family where it is not given; empty: not known. */
+struct acc_str acc_op_default(struct acc_str op, struct acc_str name);
+
 #ifdef __cplusplus
 }
 #endif

@@ -143,6 +143,12 @@ points(const struct seq *s, const struct end *x, const struct end *y)
 	v += p->shape == q->shape ? 4 : p->dims == q->dims ? 2 : 0;
 	if (constant(p) && v > 0 && p->count > 1 && p->shape == q->shape)
 		v += SURE; /* scales of 1, biases of 0 */
+	/* The very same is what goes in, not what has become of it in a part: a weight that has decayed. */
+	if (p->print != 0 && p->print == q->print && p->count > 1)
+		v += SURE;
+	/* A number is a constant of the formula, or one of many. */
+	if (p->count == 1 && (x->part || y->part) && v < SURE)
+		return NO;
 	/* Of parts, only what says more than that it has as many elements. */
 	if ((x->weak || y->weak) && v < SURE)
 		return NO;
@@ -202,6 +208,49 @@ mate_args(struct seq *s, const struct acc_align_call *x, const struct acc_align_
 		}
 }
 
+/* The only argument of these that is a number with a fraction, if there is but one; else NULL. */
+static struct acc_align_item *
+only_number(const struct acc_index *ix, const struct acc_align_call *op,
+	struct acc_align_item *found, bool *several)
+{
+	const uint32_t real = (uint32_t)acc_hash("<class 'float'>", 15);
+	for (uint32_t i = op->first; i < op->first + op->n; i++) {
+		struct acc_align_item *it = &ix->item[i];
+		if (it->tensor || it->dtype != real || it->mate != ACC_NOMATE)
+			continue;
+		*several |= found != NULL;
+		found = it;
+	}
+	return found;
+}
+
+/* max(x, slope x) is leaky_relu: the factor of the part is the slope. */
+static void
+mate_slope(struct seq *s, const struct half *a, const struct call *whole)
+{
+	static const char leaky[] = "leaky_relu", mul[] = "mul";
+	struct acc_align_item *p = NULL;
+	struct acc_align_call *part = NULL;
+	const struct acc_align_call *w = &s->j->b->op[whole->op];
+	bool several = false;
+	if (whole->family != acc_hash(leaky, sizeof leaky - 1) ||
+		a->c[a->x].family == whole->family)
+		return;
+	for (uint32_t k = a->x; k-- > 0 && a->x - k <= FAR;) {
+		if (a->mate[k] != ACC_NOMATE || (a->chain >> (a->x - k - 1) & 1) == 0 ||
+			a->c[k].family != acc_hash(mul, sizeof mul - 1))
+			continue;
+		part = &s->j->a->op[a->c[k].op];
+		p = only_number(a->ix, part, p, &several);
+	}
+	struct acc_align_item *q = only_number(s->j->b, w, NULL, &several);
+	if (p == NULL || q == NULL || several)
+		return;
+	acc_mate_items(s->j, (uint32_t)(p - s->j->a->item), (uint32_t)(q - s->j->b->item));
+	part->how = w->how;
+	part->sure = w->sure;
+}
+
 /* Give up what was paired of op call x of a. */
 static void
 part(struct seq *s, const struct acc_align_call *x)
@@ -243,5 +292,6 @@ acc_seq_value_items(struct seq *s, uint32_t x, uint32_t y)
 	}
 	if (c->name == d->name || c->family == d->family)
 		mate_args(s, &s->j->a->op[c->op], &s->j->b->op[d->op]);
+	mate_slope(s, &a, d);
 	return true;
 }

@@ -54,11 +54,26 @@ value(const struct call *x, const struct call *y)
 	return acc_seq_value_points(x->like, y->like, x->liked & y->liked);
 }
 
+/* Is the one a step of an optimizer for all parameters, the other one for a parameter, or alike? */
+static bool
+both_step(const struct call *x, const struct call *y)
+{
+	static const char *const families[] = {"adam", "adamw", "sgd"};
+	int n = 0;
+	for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+		const uint64_t f = acc_hash(families[i], strlen(families[i]));
+		n += (x->family == f) + (y->family == f);
+	}
+	return n == 2;
+}
+
 /* May the one stand for calls that end in the other? As acc_op_ends_in. */
 static unsigned
 whole_of(const struct call *x, const struct call *y)
 {
 	unsigned rank = acc_op_ends_in(x->family, y->family);
+	if (both_step(x, y))
+		return x->takes < y->takes; /* the first of the kernels stands for all */
 	/* A product alone is no linear layer that has a bias, however small that is. */
 	return rank > 1 && y->product && x->takes > y->takes ? 0 : rank;
 }
@@ -77,7 +92,7 @@ acc_seq_value_score(const struct seq *s, uint32_t i, uint32_t k)
 	bool same = x->name == y->name || acc_seq_kin(x, y);
 	unsigned part = same ? 0 : whole_of(x, y) != 0 ? whole_of(x, y) : whole_of(y, x);
 	int known = value(x, y);
-	if (x->count != y->count)
+	if (x->count != y->count || both_step(x, y)) /* see acc_seq_wholes */
 		return SEQ_NEVER;
 	/* Who moves another's result is not who made it; and between operators that have nothing to do
 	 * with each other, only values speak. */
@@ -234,19 +249,36 @@ same_use(const struct view *p, const struct view *q, uint32_t x, uint32_t y)
 	return false;
 }
 
+/* How far two numbers are apart, for their size; INFINITY: one of them is not known. */
+static float
+apart(const struct call *x, const struct call *y)
+{
+	if (x->count != 1 || y->count != 1 || (x->liked & y->liked & 1 << ACC_LIKE_MAX) == 0)
+		return INFINITY;
+	const float a = x->like[ACC_LIKE_MAX], b = y->like[ACC_LIKE_MAX];
+	return a == b ? 0 : fabsf(a - b) / larger(fabsf(a), fabsf(b));
+}
+
 /* Of the free calls [lo, hi) of q the one that ends call x of p: where the result goes tells, else
  * the last that may. */
 static uint32_t
 end_of(const struct view *p, const struct view *q, uint32_t x, uint32_t lo, uint32_t hi)
 {
 	uint32_t best = ACC_NOMATE;
+	float least = INFINITY;
 	for (uint32_t k = hi; k-- > lo;) {
 		const struct call *y = &q->c[k];
-		if (q->mate[k] != ACC_NOMATE || y->moves || y->count != p->c[x].count ||
-			whole_of(&p->c[x], y) == 0)
+		if (q->mate[k] != ACC_NOMATE || y->moves || whole_of(&p->c[x], y) == 0 ||
+			(y->count != p->c[x].count && !both_step(&p->c[x], y)))
 			continue;
 		if (same_use(p, q, x, k))
 			return k;
+		/* A loss stands beside others that are made on the way (smoothing that is off): the nearest is it. */
+		const float far = apart(&p->c[x], y);
+		if (best != ACC_NOMATE && far < least &&
+			whole_of(&p->c[x], y) == whole_of(&p->c[x], &q->c[best]))
+			best = ACC_NOMATE;
+		least = far < least ? far : least;
 		bool usual = whole_of(&p->c[x], y) == 1 || value(&p->c[x], y) > FAR;
 		if (best == ACC_NOMATE && usual)
 			best = k;

@@ -237,6 +237,18 @@ is_weight(const struct acc_item *it, const struct origin *p)
 	       (o->cls != ACC_OP_ATTEND || it->io == ACC_IO_KW || pos > 2);
 }
 
+/* A kernel of MindSpore takes what it is given; which of that are weights, the function of the other side says. */
+static bool
+is_weight_of_kernel(const struct acc_item *it, const struct origin *p, const struct acc_picked *s)
+{
+	struct origin bench = *p;
+	if (it->sides != 3 || p->op.n == 0 || memchr(p->op.p, '.', p->op.n) != NULL)
+		return false;
+	bench.op = acc_picked_text(s->side[ACC_B][OP]);
+	bench.pos = acc_picked_text(s->side[ACC_B][POS]);
+	return is_weight(it, &bench);
+}
+
 /* Do both sides call the same operator? */
 static bool
 same_op(const struct acc_picked *s)
@@ -312,7 +324,7 @@ into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 		k->response = (uint8_t)acc_op_response(p.op);
 	}
 	k->inplace |= it->kind == ACC_ITEM_ARG && is_told_inplace(c->picked, &p, it->sides);
-	it->weight = is_weight(it, &p);
+	it->weight = is_weight(it, &p) || is_weight_of_kernel(it, &p, c->picked);
 	/* As torch's operators take it, any of them: what stood there before is nothing to it. */
 	bool out = it->io == ACC_IO_KW &&
 		   (acc_str_is(p.pos, "out") || acc_str_starts(p.pos, "out."));

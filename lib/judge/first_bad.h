@@ -258,6 +258,9 @@ int acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, stru
 /* The call's running means, and its arguments; worst: the largest margin of its outputs. */
 int acc_judge_state(struct scan *s, uint32_t call, double unit, double worst);
 int acc_judge_args(struct scan *s, uint32_t call, double unit, double worst, const struct given *g);
+/* Of two frameworks, of which one has kernels: arguments that are not what the other one takes where they are not
+ * given. */
+int acc_judge_defaults(struct scan *s, uint32_t call, double worst);
 
 /* --- unread.c --- */
 /* An input that differs and that nobody made: is nothing made of what differs, as its call copies other elements, or

@@ -310,6 +310,7 @@ judge_alone_args(struct scan *s, uint32_t call, double worst, const struct given
 {
 	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
+	struct acc_recorded how;
 	if (worst < LIMIT_NAMED_ARG || g->unseen || g->inner || acc_call_is_fused(s->c, call) ||
 		k->cls == ACC_OP_RANDOM)
 		return 0;
@@ -317,6 +318,11 @@ judge_alone_args(struct scan *s, uint32_t call, double worst, const struct given
 		if (c->item[i].call == call && c->item[i].kind == ACC_ITEM_TENSOR &&
 			!acc_is_input(&c->item[i]) && !acc_acquitted(&c->item[i]))
 			return 0;
+	/* Kernels have arguments of their own, and lack others. */
+	if (acc_recorded(s->c, k, &how, s->e) < 0)
+		return s->e->code;
+	if (!how.framework && !how.format)
+		return acc_judge_defaults(s, call, worst);
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
 		int rc = 0;

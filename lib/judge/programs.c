@@ -215,10 +215,12 @@ acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *
 	struct acc_case *c = s->c;
 	struct extent x = {.last = ACC_NOCALL, .head = ACC_NOCALL, .head_error = -1};
 	bool back = false;
+	uint32_t bench = 0; /* its op calls: kernels are many for one */
 	if (!s->two)
 		return 0;
 	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
 		const struct acc_call *k = &c->call[i];
+		bench += k->keyed && !k->module && !k->grad && k->key[ACC_B] != NULL;
 		back = (back && i > 0 && k->segment == c->call[i - 1].segment) || k->backward;
 		for (int side = 0; side < 2; side++)
 			x.alone[side] += k->keyed && !k->module && !k->grad &&
@@ -233,7 +235,8 @@ acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *
 	if (rc == 0 && (other || x.apart > 0))
 		rc = say_extent(s, &x, culprit, e);
 	if (rc == 0 && !is_accused(c) && other && (x.last == ACC_NOCALL || x.behind > 0) &&
-		(x.met == 0 || x.compared * LIMIT_PROGRAM_LEAST < x.calls))
+		(x.met == 0 || (x.compared * LIMIT_PROGRAM_LEAST < x.calls &&
+				       x.compared * LIMIT_PROGRAM_LEAST < bench)))
 		c->nothing = "too few op calls were compared to call the rest clean";
 	return rc;
 }

@@ -21,6 +21,7 @@ static const struct acc_op_whole rows[] = {
 	{"swiglu", "mul"},
 	{"geglu", "mul"},
 	{"glu", "mul"},
+	{"leaky_relu", "max"},
 	{"mish", "mul"},
 	{"hardswish", "mul div"},
 	{"sigmoid", "div rsqrt"},

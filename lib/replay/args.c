@@ -311,11 +311,56 @@ acc_broadcast_start(struct acc_broadcast *b, const int64_t *shape, uint32_t ndim
 	return true;
 }
 
+/* The shape that inputs are broadcast to; false: they do not fit each other. */
+static bool
+given_shape(const struct acc_dense *const *in, uint32_t nin, int64_t *shape, uint32_t *ndim)
+{
+	*ndim = 0;
+	for (uint32_t k = 0; k < nin; k++)
+		*ndim = in[k]->ndim > *ndim ? in[k]->ndim : *ndim;
+	for (uint32_t d = 0; d < *ndim; d++) {
+		shape[d] = 1;
+		for (uint32_t k = 0; k < nin; k++) {
+			uint32_t skip = *ndim - in[k]->ndim;
+			int64_t len = d < skip ? 1 : in[k]->shape[d - skip];
+			if (len != 1 && shape[d] != 1 && len != shape[d])
+				return false;
+			shape[d] = len == 1 ? shape[d] : len;
+		}
+	}
+	return true;
+}
+
+static bool
+same_but_ones(const int64_t *shape, uint32_t ndim, const struct acc_dense *out)
+{
+	uint32_t i = 0, k = 0;
+	for (;; i++, k++) {
+		while (i < ndim && shape[i] == 1)
+			i++;
+		while (k < out->ndim && out->shape[k] == 1)
+			k++;
+		if (i == ndim || k == out->ndim)
+			return i == ndim && k == out->ndim;
+		if (shape[i] != out->shape[k])
+			return false;
+	}
+}
+
 int
 acc_broadcast_exact(struct acc_replay *r, struct acc_broadcast *b, const struct acc_dense *out,
 	const struct acc_dense *const *in, uint32_t nin)
 {
+	int64_t own[ACC_DENSE_DIMS];
+	uint32_t nd = out->ndim;
 	bool good = acc_broadcast_start(b, out->shape, out->ndim, in, nin);
+	/* A kernel's result may be recorded in another view: the same but for dimensions of 1. */
+	if (!good && given_shape(in, nin, own, &nd) && same_but_ones(own, nd, out)) {
+		struct acc_dense as_given = *out;
+		as_given.ndim = nd;
+		memcpy(as_given.shape, own, nd * sizeof *own);
+		return acc_broadcast_exact(r, b, &as_given, in, nin);
+	}
 	uint32_t most = 0;
 	for (uint32_t k = 0; k < nin; k++)
 		most = in[k]->ndim > most ? in[k]->ndim : most;

@@ -436,7 +436,8 @@ acc_ms_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const struct m
 		.dirfd = dirfd,
 		.dir = dir,
 		.order = p->order,
-		.count = count};
+		.count = count,
+		.cpu = p->device == NULL || strcmp(p->device, "cpu") == 0};
 	read_mapping(&f);
 	read_sheet(&f);
 	int rc = gather(&f, e);
@@ -449,6 +450,7 @@ acc_ms_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const struct m
 	acc_dump_say_rest(&f.said, c, dir);
 	acc_buf_release(&f.tensors);
 	acc_map_release(&f.mapped);
+	acc_map_release(&f.made);
 	free(f.sheet.row);
 	acc_arena_release(&f.one);
 	acc_arena_release(&f.mem);

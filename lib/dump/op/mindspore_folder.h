@@ -41,9 +41,12 @@ struct ms_folder {
 	struct acc_buf tensors; /* of struct ms_tensor */
 	size_t files;
 	bool timed;
+	bool cpu;                /* as far as is known */
+	bool cast;               /* said that the header of a file is not what it holds */
 	struct ms_tensor *first; /* tensors, by op call */
 	struct ms_call *calls;   /* in their order */
 	size_t ncalls;
+	struct acc_map made;       /* the numbers that kernels gave so far */
 	struct acc_arena mem, one; /* of all; of one record */
 };
 static inline struct ms_tensor *
@@ -56,6 +59,25 @@ ms_ntensors(const struct ms_folder *f)
 {
 	return f->tensors.n / sizeof(struct ms_tensor);
 }
+/* An input of a kernel that is an attribute of it. */
+struct ms_attr {
+	struct acc_str name; /* empty: it is a tensor */
+	const char *type;    /* bool, float, int, list, str */
+	int64_t ints[16];
+	double f;
+	uint32_t n;
+	char kind;           /* see acc_kernel_slots */
+	bool operand;        /* its name is its place */
+	bool written, apart; /* the kernel writes over it; it is of no op call */
+	bool result;         /* it is output ints[0] */
+};
+/* One for each tensor of the call, in f->one; NULL: none of them is one. 0 or ACC_ENOMEM. */
+int acc_ms_attrs(struct ms_folder *f, const struct ms_call *c, struct ms_attr **out);
+/* What a kernel always does, as the argument that it would be; false: nothing is known. */
+bool acc_ms_implied(struct acc_str type, struct acc_str *name, struct acc_str *text);
+/* Note the number that a kernel gave, in a small file. 0 or ACC_ENOMEM. */
+int acc_ms_made(struct ms_folder *f, const char *file);
+struct acc_val acc_ms_attr_value(const struct ms_attr *a);
 /* Hand all of it on. */
 int acc_ms_put(struct ms_folder *f, const struct ms_place *p, struct acc_err *e);
 

@@ -110,6 +110,23 @@ narrow(struct acc_ref *ref, enum acc_dtype named)
 		ref->dtype = named;
 }
 
+/* Where a Cast stands around a kernel of 16 bits, MindSpore 2.10 on the CPU writes the header of those and the
+ * elements of 32 bits, twice as long: what it computes with. */
+static void
+as_cast(struct ms_folder *f, struct acc_ref *ref, const char *file, struct acc_err *bad)
+{
+	if (bad->code != ACC_EFORMAT || ref->dtype != ACC_F16 || ref->strided || ref->len == 0 ||
+		ref->fsize - ref->off != 2 * ref->len)
+		return;
+	ref->dtype = ACC_F32;
+	ref->len *= 2;
+	*bad = (struct acc_err){0};
+	if (!f->cast)
+		acc_dump_note(f->c, path_of(f, file),
+			"32 bits an element under a header of 16: read as f32, and so others here");
+	f->cast = true;
+}
+
 static int
 add_file(struct ms_folder *f, struct acc_rec *r, const struct ms_tensor *t, struct acc_str format)
 {
@@ -118,6 +135,9 @@ add_file(struct ms_folder *f, struct acc_rec *r, const struct ms_tensor *t, stru
 	acc_dump_payload(f->dirfd, acc_str(t->file), &ref, &f->one, &bad);
 	if (bad.code == 0)
 		narrow(&ref, acc_dtype_find(t->n->dtype));
+	as_cast(f, &ref, t->file, &bad);
+	if (bad.code == 0 && ref.ndim == 0 && t->n->io == 'o' && acc_ms_made(f, t->file) < 0)
+		return ACC_ENOMEM;
 	if (bad.code == 0 && acc_tiled_is(format))
 		acc_dump_say_stored(&f->said, f->c, path_of(f, t->file), "", format,
 			"without the shape that it stands for");
@@ -264,6 +284,67 @@ put_args(struct ms_folder *f, const struct ms_tensor *t, struct argname *a, stru
 	return rc;
 }
 
+/* An attribute that was dumped as an input, as the argument that it is. */
+static int
+put_attr(struct ms_folder *f, const struct ms_tensor *t, const struct ms_attr *v, struct argname *a,
+	struct acc_str scope, struct acc_err *e)
+{
+	struct acc_rec *r = acc_dump_rec(f->c, "arg", name_of(f, t));
+	a->io = v->operand ? "in" : "kw";
+	a->pos = v->name;
+	int rc = acc_dump_argname_put(r, a);
+	if (scope.n > 0)
+		rc |= acc_add(r, "", "scope", acc_text(scope));
+	rc |= acc_add(r, "", "type", acc_ctext(v->type));
+	rc |= acc_add(r, "", "value", acc_ms_attr_value(v));
+	return rc < 0 ? acc_nomem(e) : acc_dump_put(f->c, r, e);
+}
+
+/* What the kernel alone stands for. */
+static int
+put_implied(struct ms_folder *f, const struct ms_call *c, struct argname *a, struct acc_str scope,
+	struct acc_err *e)
+{
+	const struct ms_tensor *t = &f->first[c->first];
+	struct acc_str text;
+	if (t->kind != MS_TENSOR || a->pass.n == 0 || !acc_ms_implied(t->n->type, &a->pos, &text))
+		return 0;
+	a->io = "kw";
+	struct acc_rec *r = acc_dump_rec(f->c, "arg",
+		acc_str_made(
+			acc_arena_printf(&f->one, "%.*s.%.*s", ACC_PRS(a->key), ACC_PRS(a->pos))));
+	int rc = acc_dump_argname_put(r, a);
+	if (scope.n > 0)
+		rc |= acc_add(r, "", "scope", acc_text(scope));
+	rc |= acc_add(r, "", "type", acc_ctext("str"));
+	rc |= acc_add(r, "", "value", acc_text(text));
+	return rc < 0 ? acc_nomem(e) : acc_dump_put(f->c, r, e);
+}
+
+/* A tensor that a kernel's files hold, and that is neither its input nor its output. */
+static int
+put_apart(struct ms_folder *f, const struct ms_tensor *t, const struct argname *a,
+	struct acc_err *e)
+{
+	struct argname own = {.call = -1, .pass = {"", 0}, .io = "param", .pos = ACC_STR("0")};
+	own.key = own.op = acc_str_made(acc_arena_printf(&f->one, "%.*s.%s.%d", ACC_PRS(a->key),
+		t->n->io == 'i' ? "input" : "output", (int)t->n->slot));
+	return own.key.n == 0 ? acc_nomem(e) : put_tensor(f, t, &own, (struct acc_str){"", 0}, e);
+}
+
+/* What a kernel wrote over, as the output that it is. */
+static int
+put_result(struct ms_folder *f, const struct ms_tensor *t, const struct ms_attr *v,
+	struct argname *a, struct acc_str scope, struct acc_err *e)
+{
+	struct ms_name n = *t->n;
+	struct ms_tensor out = *t;
+	n.io = 'o';
+	n.slot = (int32_t)v->ints[0];
+	out.n = &n;
+	return put_tensor(f, &out, a, scope, e);
+}
+
 static int
 put_call(struct ms_folder *f, const struct ms_call *c, struct acc_err *e)
 {
@@ -273,6 +354,11 @@ put_call(struct ms_folder *f, const struct ms_call *c, struct acc_err *e)
 		return put_loose(f, t, e);
 	int rc = identify(f, c, &a, e);
 	struct acc_str scope = scope_of(c->scoped, acc_str_is(a.pass, "backward"), &f->one);
+	struct ms_attr *attr = NULL;
+	if (rc == 0 && acc_ms_attrs(f, c, &attr) < 0)
+		rc = acc_nomem(e);
+	if (rc == 0)
+		rc = put_implied(f, c, &a, scope, e);
 	for (uint32_t i = 0; i < c->n && rc == 0; i++, t++) {
 		struct acc_err bad = {0};
 		struct ascend_file af = {.c = f->c,
@@ -282,7 +368,13 @@ put_call(struct ms_folder *f, const struct ms_call *c, struct acc_err *e)
 			.file = t->file,
 			.call = &a,
 			.scope = scope};
-		if (t->kind == MS_TENSOR) {
+		if (attr != NULL && attr[i].name.n > 0) {
+			rc = put_attr(f, t, &attr[i], &a, scope, e);
+		} else if (attr != NULL && attr[i].apart) {
+			continue;
+		} else if (attr != NULL && attr[i].result) {
+			rc = put_result(f, t, &attr[i], &a, scope, e);
+		} else if (t->kind == MS_TENSOR) {
 			rc = put_tensor(f, t, &a, scope, e);
 		} else if (t->kind == MS_ARGS) {
 			rc = c->n > 1 ? put_args(f, t, &a, scope, e) : 0;
@@ -297,6 +389,11 @@ put_call(struct ms_folder *f, const struct ms_call *c, struct acc_err *e)
 			rc = 0;
 		}
 	}
+	/* The records of a call stand together. */
+	t = &f->first[c->first];
+	for (uint32_t i = 0; i < c->n && attr != NULL && rc == 0; i++)
+		if (attr[i].apart)
+			rc = put_apart(f, &t[i], &a, e);
 	return rc;
 }
 

@@ -5,7 +5,7 @@ OP("adamw fused_adamw", "adamw", OTHER, 0)
 OP("apply_adam_w adam_weight_decay", "adamw", OTHER, INPLACE)
 OP("adagrad", "adagrad", OTHER, 0)
 OP("sgd fused_sgd", "sgd", OTHER, 0)
-OP("apply_momentum", "apply_momentum", OTHER, INPLACE | NUMBERS)
+OP("apply_momentum", "sgd", OTHER, INPLACE | NUMBERS)
 OP("clip_by_norm", "clip_by_norm", OTHER, 0)
 OP("clip_by_global_norm", "clip_by_global_norm", OTHER, 0)
 

@@ -268,7 +268,7 @@ dist(struct acc_replay *r, struct acc_dense *out)
 		.flags = fl \
 	}
 const struct acc_op acc_ops_distance[] = {
-	ROW("cdist", "x1:any x2:any p compute_mode", cdist, NULL, 0),
+	ROW("cdist Cdist", "x1:any x2:any p compute_mode", cdist, NULL, 0),
 	ROW("pairwise_distance", "x1:any x2:any p eps keepdim", pairwise, NULL, 0),
 	ROW("cosine_similarity", "x1:any x2:any dim eps", cosine, NULL, 0),
 	ROW("normalize", "input:block p dim eps", normalize, normalize_blocks, ACC_BY_LENGTH),

@@ -289,8 +289,8 @@ sinc_terms(struct acc_replay *r, double x, double slope)
 #define X "input|self|x:point "
 const struct acc_op acc_ops_elementwise[] = {
 	UNARY("threshold Threshold", "activation", ACC_EXACT, X "threshold value", THRESHOLD),
-	UNARY("hardshrink Hardshrink", "activation", ACC_EXACT, X "lambd", HARDSHRINK),
-	UNARY("softshrink Softshrink", "activation", ACC_FEW, X "lambd", SOFTSHRINK),
+	UNARY("hardshrink Hardshrink HShrink", "activation", ACC_EXACT, X "lambd", HARDSHRINK),
+	UNARY("softshrink Softshrink SoftShrink", "activation", ACC_FEW, X "lambd", SOFTSHRINK),
 	{.names = "tanhshrink Tanhshrink",
 		.sig = X,
 		.cls = "activation",
@@ -310,7 +310,7 @@ const struct acc_op acc_ops_elementwise[] = {
 	UNARY("deg2rad", "function", ACC_FEW, X, DEG2RAD),
 	UNARY("rad2deg", "function", ACC_FEW, X, RAD2DEG),
 	UNIT("lgamma", "function", X, LGAMMA),
-	UNARY("nan_to_num", "move", ACC_ONCE, X "nan posinf neginf", NAN_TO_NUM),
+	UNARY("nan_to_num NanToNum", "move", ACC_ONCE, X "nan posinf neginf", NAN_TO_NUM),
 	UNARY("positive", "move", ACC_EXACT, X, POSITIVE),
 	UNARY("bitwise_not", "move", ACC_EXACT, X, BITWISE_NOT),
 	UNARY("isneginf", "move", ACC_EXACT, X, ISNEGINF),
@@ -325,7 +325,7 @@ const struct acc_op acc_ops_elementwise[] = {
 	BINARY("fmin", "arithmetic", ACC_EXACT, FMIN),
 	BINARY("clamp_min", "arithmetic", ACC_ONCE, CLAMP_MIN),
 	BINARY("clamp_max", "arithmetic", ACC_ONCE, CLAMP_MAX),
-	BINARY("xlogy", "function", ACC_FEW, XLOGY),
+	BINARY("xlogy Xlogy", "function", ACC_FEW, XLOGY),
 	LOGS("logaddexp", LOGADDEXP),
 	LOGS("logaddexp2", LOGADDEXP2),
 	BINARY("copysign", "arithmetic", ACC_EXACT, COPYSIGN),

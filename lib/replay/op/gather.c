@@ -291,6 +291,6 @@ const struct acc_op acc_ops_gather[] = {
 	MOVE("gather GatherD", "input|x|self:move dim|axis index", gather),
 	MOVE("take_along_dim", "input|x|self:move index|indices dim", along),
 	MOVE("take", "input|x|self:move index", take),
-	MOVE("masked_fill npu_masked_fill", "input|x|self:move mask value", masked_fill),
+	MOVE("masked_fill npu_masked_fill MaskedFill", "input|x|self:move mask value", masked_fill),
 	{.names = NULL},
 };

@@ -266,6 +266,9 @@ pair_loss(struct acc_replay *r, struct acc_dense *out)
 		return ACC_EUNSUP;
 	if (r->op->which == KL && acc_arg_text(r, "reduction", &how) < 0)
 		return ACC_EUNSUP;
+	/* Of MindSpore's kernel it is not recorded: a number may be any of them. */
+	if (r->op->which == KL && acc_str_is(r->name, "KLDivLoss") && !r->module && how.n == 0)
+		return acc_cannot(r, "how it is reduced was not recorded");
 	bool per_row = acc_str_is(how, "batchmean");
 	if (per_row)
 		t.how = ACC_LOSS_MEAN;
@@ -448,8 +451,8 @@ const struct acc_op acc_ops_loss[] = {
 	LOSS("smooth_l1_loss SmoothL1Loss", PAIR "size_average reduce reduction beta", pair_loss,
 		SMOOTH_L1),
 	LOSS("huber_loss HuberLoss", PAIR "reduction beta|delta", pair_loss, HUBER),
-	LOSS_AS("binary_cross_entropy BCELoss", PAIR "weight size_average reduce reduction",
-		pair_loss, BCE, ACC_UNTIL_ONE),
+	LOSS_AS("binary_cross_entropy BCELoss BinaryCrossEntropy",
+		PAIR "weight size_average reduce reduction", pair_loss, BCE, ACC_UNTIL_ONE),
 	LOSS_AS("binary_cross_entropy_with_logits BCEWithLogitsLoss",
 		PAIR "weight size_average reduce reduction pos_weight", pair_loss, BCE_LOGITS,
 		ACC_LESS_TARGET),

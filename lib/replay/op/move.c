@@ -237,11 +237,17 @@ split(struct acc_replay *r, struct acc_dense *out)
 
 /* --- joining --- */
 
+enum { JOIN, STACK };
+
 static int
 join(struct acc_replay *r, struct acc_dense *out)
 {
+	/* A kernel has them one behind the other. */
+	const struct acc_value all = {.type = ACC_A_LIST, .item = r->in, .n = r->nin};
 	const struct acc_value *list = acc_arg(r, "tensors");
-	bool stack = r->op->which;
+	if (list != NULL && list->type == ACC_A_TENSOR && acc_str_is(r->name, "Concat"))
+		list = &all;
+	bool stack = r->op->which == STACK;
 	uint32_t dim;
 	if (list == NULL || list->type != ACC_A_LIST || list->n == 0)
 		return acc_cannot(r, "its tensors were not recorded");
@@ -471,7 +477,7 @@ const struct acc_op acc_ops_move[] = {
 	MOVE("expand BroadcastTo npu_broadcast", "input|x|self:move", expand, 0),
 	MOVE("narrow", "input:move dim start length", narrow, 0),
 	MOVE("select", "input:move dim start|index length", narrow, 1),
-	MOVE("chunk", "input|x:move size|chunks dim|axis", split, CHUNK),
+	MOVE("chunk Split", "input|x:move size|chunks dim|axis", split, CHUNK),
 	MOVE("split",
 		"input|tensor|x:move size|split_size|split_sizes|"
 		"split_size_or_sections dim|axis",
@@ -479,13 +485,13 @@ const struct acc_op acc_ops_move[] = {
 	MOVE("tensor_split", "input:move size|sections|indices_or_sections dim", split,
 		TENSOR_SPLIT),
 	MOVE("unbind", "input:move dim|axis", split, UNBIND),
-	MOVE("cat Concat", "tensors:move dim|axis", join, 0),
-	MOVE("stack", "tensors:move dim|axis", join, 1),
-	MOVE("flip", "input:move *dims|axis", flip, 0),
+	MOVE("cat Concat", "tensors:move dim|axis", join, JOIN),
+	MOVE("stack", "tensors:move dim|axis", join, STACK),
+	MOVE("flip ReverseV2", "input:move *dims|axis|dim", flip, 0),
 	MOVE("roll", "input:move shifts dims", roll, 0),
 	MOVE("repeat Tile", "input|x:move *repeats|dims|reps", repeat, 0),
-	MOVE("pad npu_pad", "input:move pad|padding mode value", pad, 0),
-	MOVE("triu", "input:move diagonal", triangle, 1),
+	MOVE("pad npu_pad PadV3", "input:move pad|padding mode value", pad, 0),
+	MOVE("triu Triu", "input:move diagonal", triangle, 1),
 	MOVE("tril", "input:move diagonal", triangle, 0),
 	{.names = NULL},
 };

@@ -91,20 +91,13 @@ distance(const struct acc_dense *a, const double *b)
 	return d;
 }
 
-/* MindSpore's kernel has axes before its eps: x, gamma, beta, begin_norm_axis, begin_params_axis, epsilon. */
-static bool
-is_kernel(const struct acc_replay *r)
-{
-	return r->op->which == BARE_LAYER && r->nin >= 6;
-}
-
 /* A module's eps is not recorded: of the usual ones, the one that fits best. */
 static int
 choose_eps(struct acc_replay *r, const struct acc_dense *x, const struct layout *l,
 	const struct affine *f, bool centre, const struct acc_dense *out, double *eps)
 {
 	static const double usual[] = {1e-5, 1e-6, 1e-12, 1e-8, 1e-3};
-	int rc = acc_arg_float(r, is_kernel(r) ? "kernel_eps" : "eps", eps);
+	int rc = acc_arg_float(r, "eps", eps);
 	if (rc != 0 || !r->module || r->rec[0].v == NULL)
 		return rc;
 	if (r->guess != 0) { /* the input is changed now */
@@ -159,9 +152,10 @@ finish(struct acc_replay *r, const struct acc_dense *x, const struct layout *l,
 	for (uint32_t k = 1; k < r->nrec; k++) {
 		size_t groups = (l->over_a ? 1 : l->a) * l->b;
 		bool mean = centre && k == 1;
-		bool variance = !mean && r->op->which == BARE_LAYER &&
-				(r->module || is_kernel(r)) &&
-				gives_variance(r, k, measure(x->v, l, 0, eps, centre).rstd, eps);
+		/* MindSpore's BatchNorm has the variance behind the mean. */
+		bool variance = !mean && acc_str_is(r->name, "BatchNorm");
+		variance |= !mean && r->op->which == BARE_LAYER &&
+			    gives_variance(r, k, measure(x->v, l, 0, eps, centre).rstd, eps);
 		if (out[k].n != groups || k > 2)
 			return acc_cannot(r, "outputs that are not understood");
 		for (size_t g = 0; g < groups; g++) {
@@ -417,7 +411,7 @@ response_blocks(struct acc_replay *r, const char *name, struct acc_blocks *in,
 const struct acc_op acc_ops_norm[] = {
 	NORM("LayerNorm FusedLayerNorm",
 		"input|x:block weight|gamma:linear bias|beta:point "
-		"eps|epsilon begin_params_axis kernel_eps",
+		"eps|epsilon",
 		layer_norm, layer_blocks, BARE_LAYER),
 	NORM("layer_norm npu_layer_norm npu_layer_norm_eval",
 		"input|x:block normalized_shape weight:linear bias:linear eps", layer_norm,
@@ -437,7 +431,7 @@ const struct acc_op acc_ops_norm[] = {
 		"input:block running_mean "
 		"running_var weight:block bias:block training momentum eps",
 		channel_norm, channel_blocks, BATCH),
-	NORM("native_batch_norm",
+	NORM("native_batch_norm BatchNorm",
 		"input:block weight:block bias:block running_mean running_var "
 		"training momentum eps",
 		channel_norm, channel_blocks, BATCH),
@@ -447,8 +441,8 @@ const struct acc_op acc_ops_norm[] = {
 		"input:block running_mean running_var weight:block bias:block "
 		"use_input_stats momentum eps",
 		channel_norm, channel_blocks, INSTANCE),
-	NORM("group_norm", "input:block num_groups weight:block bias:block eps", channel_norm,
-		channel_blocks, GROUP),
+	NORM("group_norm GroupNorm", "input:block num_groups weight:block bias:block eps",
+		channel_norm, channel_blocks, GROUP),
 	NORM("local_response_norm", "input:block size alpha beta k", response_norm, response_blocks,
 		0),
 	{.names = NULL},

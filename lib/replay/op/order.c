@@ -425,7 +425,7 @@ const struct acc_op acc_ops_order[] = {
 	ROW("sort npu_sort_v2", "input|self|x:move dim|axis descending stable", ranked, SORT),
 	ROW("argsort", "input|self dim|axis descending stable", ranked, ARGSORT),
 	ROW("msort", "input|self:move", ranked, MSORT),
-	ROW("topk", "input|self|x:move k dim largest sorted", ranked, TOPK),
+	ROW("topk TopK", "input|self|x:move k dim largest sorted", ranked, TOPK),
 	ROW("kthvalue", "input|self:move k dim keepdim", ranked, KTH),
 	ROW("median", "input|self:move dim|axis keepdim", ranked, MEDIAN),
 	ROW("cummax", "input|self:move dim|axis", running, CUMMAX),

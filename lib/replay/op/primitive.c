@@ -246,7 +246,8 @@ slice(struct acc_replay *r, struct acc_dense *out)
 	if (first != NULL && first->type == ACC_A_INT)
 		return slice_dim(r, out);
 	int64_t from[ACC_DENSE_DIMS], to[ACC_DENSE_DIMS], step[ACC_DENSE_DIMS];
-	uint32_t n, m, s;
+	int64_t no_begin = 0, no_end = 0, ellipsis = 0, fresh = 0, single = 0;
+	uint32_t n, m, s, left = 0;
 	bool sizes = r->op->which;
 	if (acc_need_tensor(r, "input", &x) < 0 ||
 		acc_arg_ints(r, "begin", from, ACC_DENSE_DIMS, &n) <= 0 ||
@@ -255,11 +256,21 @@ slice(struct acc_replay *r, struct acc_dense *out)
 		return acc_cannot(r, "an argument is not understood");
 	if (n > x->ndim || m != n || (s != 0 && s != n))
 		return acc_cannot(r, "its inputs do not fit each other");
+	if (!sizes && (acc_arg_int(r, "begin_mask", &no_begin) < 0 ||
+			      acc_arg_int(r, "end_mask", &no_end) < 0 ||
+			      acc_arg_int(r, "ellipsis_mask", &ellipsis) < 0 ||
+			      acc_arg_int(r, "new_axis_mask", &fresh) < 0 ||
+			      acc_arg_int(r, "shrink_axis_mask", &single) < 0))
+		return ACC_EUNSUP;
+	if (ellipsis != 0 || fresh != 0)
+		return acc_cannot(r, "a slice that is not understood");
 	acc_view_of(x, &v);
 	for (uint32_t d = 0; d < n; d++) {
 		int64_t len = v.shape[d], k = s == 0 ? 1 : step[d];
 		int64_t a = from[d] < 0 ? from[d] + len : from[d],
 			b = to[d] < 0 ? to[d] + len : to[d];
+		a = no_begin >> d & 1 ? 0 : a;
+		b = single >> d & 1 ? a + 1 : no_end >> d & 1 ? len : b;
 		if (sizes)
 			b = to[d] == -1 ? len : a + (to[d] < len ? to[d] : len);
 		a = a < 0 ? 0 : a > len ? len : a;
@@ -270,6 +281,14 @@ slice(struct acc_replay *r, struct acc_dense *out)
 		v.shape[d] = (b - a) / k + ((b - a) % k != 0);
 		v.stride[d] *= v.shape[d] > 1 ? k : 1;
 	}
+	/* An axis of which one index is taken goes. */
+	for (uint32_t d = 0; d < v.ndim; d++) {
+		if (d < n && single >> d & 1)
+			continue;
+		v.shape[left] = v.shape[d];
+		v.stride[left++] = v.stride[d];
+	}
+	v.ndim = left;
 	return acc_view_copy(r, &v, x->v, out);
 }
 
@@ -291,7 +310,9 @@ const struct acc_op acc_ops_primitive[] = {
 		.blocks = bias_blocks},
 	MOVE("Gather", "input|input_params:move indices|input_indices axis batch_dims", gather, 0),
 	MOVE("GatherNd gather_nd", "input|input_x:move indices", gather_nd, 0),
-	MOVE("StridedSlice strided_slice", "input|input_x:move begin end strides", slice, 0),
+	MOVE("StridedSlice strided_slice",
+		"input|input_x:move begin end strides begin_mask end_mask ellipsis_mask new_axis_mask shrink_axis_mask",
+		slice, 0),
 	MOVE("Slice slice npu_slice",
 		"input|self|input_x:move begin|offsets end|size strides "
 		"step",

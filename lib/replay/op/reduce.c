@@ -337,6 +337,11 @@ running(struct acc_replay *r, struct acc_dense *out)
 		return ACC_EUNSUP;
 	if (x->ndim > 1 && acc_arg(r, "dim") == NULL)
 		return acc_cannot(r, "its dimension was not recorded");
+	bool exclusive = false, back = false;
+	if (acc_arg_bool(r, "exclusive", &exclusive) < 0 || acc_arg_bool(r, "reverse", &back) < 0)
+		return ACC_EUNSUP;
+	if (exclusive || back)
+		return acc_cannot(r, "an argument is not understood");
 	size_t inner = 1, len = x->ndim == 0 ? 1 : (size_t)x->shape[dim];
 	const double step = r->op->which == CUMPROD ? acc_roundings(r, out->dtype) : 0;
 	for (uint32_t d = dim + 1; d < x->ndim; d++)
@@ -405,8 +410,8 @@ const struct acc_op acc_ops_reduce[] = {
 	EXTREME("amin ReduceMin", NULL, AMIN),
 	EXTREME("max npu_max", "maximum", MAX),
 	EXTREME("min npu_min", "minimum", MIN),
-	REDUCE("argmax", SIG, "reduce", ACC_EXACT, ARGMAX),
-	REDUCE("argmin", SIG, "reduce", ACC_EXACT, ARGMIN),
+	REDUCE("argmax Argmax", SIG, "reduce", ACC_EXACT, ARGMAX),
+	REDUCE("argmin Argmin", SIG, "reduce", ACC_EXACT, ARGMIN),
 	REDUCE("all ReduceAll", SIG, "reduce", ACC_EXACT, ALL),
 	REDUCE("any ReduceAny", SIG, "reduce", ACC_EXACT, ANY),
 	REDUCE("count_nonzero", SIG, "reduce", ACC_EXACT, COUNT_NONZERO),
@@ -421,15 +426,15 @@ const struct acc_op acc_ops_reduce[] = {
 		.flags = ACC_UNIT_SCALE | ACC_SAVES_OUTPUT,
 		.blocks = blocks,
 		.which = LOGSUMEXP},
-	{.names = "cumsum",
-		.sig = "input|x|self:block dim|axis dtype",
+	{.names = "cumsum CumSum",
+		.sig = "input|x|self:block dim|axis dtype exclusive reverse",
 		.cls = "reduce",
 		.rounding = ACC_FEW,
 		.eval = running,
 		.blocks = blocks,
 		.which = CUMSUM},
-	{.names = "cumprod",
-		.sig = "input|x|self:block dim|axis dtype",
+	{.names = "cumprod CumProd",
+		.sig = "input|x|self:block dim|axis dtype exclusive reverse",
 		.cls = "reduce",
 		.rounding = ACC_FEW,
 		.eval = running,

@@ -268,8 +268,12 @@ arguments(struct acc_replay *r, const struct acc_dense *x, struct numbers *k)
 		if (acc_arg_text(r, "approximate", &how) < 0)
 			return ACC_EUNSUP;
 		k->tanh = how.n > 0 ? acc_str_is(how, "tanh") : is_by_tanh(r, x);
-	} else if (which == ROUND && acc_arg(r, "decimals") != NULL) {
-		return acc_cannot(r, "rounding to decimals");
+	} else if (which == ROUND) {
+		int64_t decimals = 0;
+		if (acc_arg_int(r, "decimals", &decimals) < 0)
+			return ACC_EUNSUP;
+		if (decimals != 0)
+			return acc_cannot(r, "rounding to decimals");
 	}
 	return 0;
 }
@@ -390,10 +394,12 @@ unary(struct acc_replay *r, struct acc_dense *out)
 		out->mag[i] = isfinite(x->v[i]) ? 1 + fabs(x->v[i]) + fabs(out->v[i]) : 0;
 	for (size_t i = 0; cancels && out->mag != NULL && i < out->n; i++)
 		out->mag[i] = isfinite(x->v[i]) ? fabs(x->v[i]) : 0;
-	/* exp(x) - 1 may be computed as it is written, and log(1 + exp(x)): rounded as 1 is. */
+	/* exp(x) - 1 may be computed as it is written, and log(1 + exp(x)): rounded as 1 is. MindSpore's logarithm on
+	 * the CPU is so, too, near 1. */
 	double one = which == SELU                   ? SELU_SCALE * SELU_ALPHA
 		     : which == ELU || which == CELU ? fabs(k.a)
-		     : which == EXPM1 || which == LOG1P || which == SOFTPLUS || which == LOGSIGMOID
+		     : which == EXPM1 || which == LOG1P || which == SOFTPLUS ||
+				     which == LOGSIGMOID || acc_str_is(r->name, "Log")
 			     ? 1
 			     : 0;
 	bool below = which == SELU || which == ELU || which == CELU;
@@ -487,7 +493,7 @@ const struct acc_op acc_ops_unary[] = {
 	UNARY("neg Neg", "arithmetic", ACC_EXACT, 0, "input|x|self:point", NEG),
 	UNARY("abs Abs", "arithmetic", ACC_EXACT, 0, "input|x|self:point", ABS),
 	UNARY("square Square", "arithmetic", ACC_ONCE, 0, "input|x|self:point", SQUARE),
-	STEPS("sign", SIGN),
+	STEPS("sign Sign", SIGN),
 	ROW("sqrt Sqrt", SQRT),
 	ROW("rsqrt Rsqrt", RSQRT),
 	ROW("reciprocal Reciprocal Inv", RECIPROCAL),
@@ -495,22 +501,22 @@ const struct acc_op acc_ops_unary[] = {
 	ROW("log2", LOG2),
 	ROW("log10", LOG10),
 	UNIT("exp Exp", EXP),
-	UNIT("expm1", EXPM1),
+	UNIT("expm1 Expm1", EXPM1),
 	UNIT("exp2", EXP2),
-	UNIT("log1p", LOG1P),
+	UNIT("log1p Log1p", LOG1P),
 	WAVE("sin Sin", SIN),
 	WAVE("cos Cos", COS),
-	WAVE("tan", TAN),
-	BOUND("asin", ASIN),
-	BOUND("acos", ACOS),
-	UNIT("atan", ATAN),
-	UNIT("sinh", SINH),
-	UNIT("cosh", COSH),
-	UNIT("asinh", ASINH),
-	BOUND("acosh", ACOSH),
-	BOUND("atanh", ATANH),
+	WAVE("tan Tan", TAN),
+	BOUND("asin Asin", ASIN),
+	BOUND("acos ACos", ACOS),
+	UNIT("atan Atan", ATAN),
+	UNIT("sinh Sinh", SINH),
+	UNIT("cosh Cosh", COSH),
+	UNIT("asinh Asinh", ASINH),
+	BOUND("acosh Acosh", ACOSH),
+	BOUND("atanh Atanh", ATANH),
 	UNIT("erf Erf", ERF),
-	UNIT("erfc", ERFC),
+	UNIT("erfc Erfc", ERFC),
 	ACTIVATION("tanh Tanh", "input|x|self:point", TANH),
 	ACTIVATION("sigmoid Sigmoid", "input|x|self:point", SIGMOID),
 	ACTIVATION("logsigmoid LogSigmoid", "input:point", LOGSIGMOID),
@@ -521,26 +527,26 @@ const struct acc_op acc_ops_unary[] = {
 		"input:point min_val max_val inplace", HARDTANH),
 	UNARY("leaky_relu LeakyReLU", "activation", ACC_ONCE, 0,
 		"input|x:point negative_slope|alpha inplace", LEAKY),
-	EXPONENTIAL("elu ELU", "input:point alpha inplace", ELU),
-	EXPONENTIAL("celu CELU", "input:point alpha inplace", CELU),
-	EXPONENTIAL("selu SELU", "input:point inplace", SELU),
+	EXPONENTIAL("elu ELU Elu", "input:point alpha inplace", ELU),
+	EXPONENTIAL("celu CELU CeLU", "input:point alpha inplace", CELU),
+	EXPONENTIAL("selu SELU SeLU", "input:point inplace", SELU),
 	ACTIVATION("silu npu_silu SiLU Silu SiLUActivation", "input|x:point inplace", SILU),
-	ACTIVATION("gelu npu_gelu GELU GELUActivation GELUTanh PytorchGELUTanh",
+	ACTIVATION("gelu npu_gelu GELU GeLU GELUActivation GELUTanh PytorchGELUTanh",
 		"input|x|self:point approximate", GELU),
 	ACTIVATION("fast_gelu npu_fast_gelu QuickGELUActivation", "input|x|self:point", QUICK_GELU),
 	ACTIVATION("mish npu_mish Mish MishActivation", "input:point inplace", MISH),
-	ACTIVATION("hardswish Hardswish", "input:point inplace", HARDSWISH),
-	ACTIVATION("hardsigmoid Hardsigmoid", "input:point inplace", HARDSIGMOID),
+	ACTIVATION("hardswish Hardswish HSwish", "input:point inplace", HARDSWISH),
+	ACTIVATION("hardsigmoid Hardsigmoid HSigmoid", "input:point inplace", HARDSIGMOID),
 	UNARY("softsign Softsign", "activation", ACC_FEW, ACC_SAVES_OUTPUT | ACC_TELLS_STEPS,
 		"input:point", SOFTSIGN),
 	STEPS("floor Floor", FLOOR),
-	STEPS("ceil", CEIL),
-	STEPS("trunc", TRUNC),
+	STEPS("ceil Ceil", CEIL),
+	STEPS("trunc Trunc", TRUNC),
 	UNARY("frac", "move", ACC_EXACT, 0, "input|x|self:same", FRAC),
-	UNARY("round", "move", ACC_EXACT, 0, "input:flat decimals", ROUND),
+	UNARY("round Round", "move", ACC_EXACT, 0, "input:flat decimals", ROUND),
 	STEPS("logical_not LogicalNot", LOGICAL_NOT),
-	STEPS("isnan", ISNAN),
-	STEPS("isinf", ISINF),
+	STEPS("isnan IsNan", ISNAN),
+	STEPS("isinf IsInf", ISINF),
 	STEPS("isfinite IsFinite", ISFINITE),
 	{.names = "swiglu npu_swiglu",
 		.sig = "input|x:block dim|up:point",
