@@ -4,7 +4,6 @@
 
 #include "acc/say.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -167,9 +166,8 @@ static bool
 lacked(int fd)
 {
 	char text[4096];
-	ssize_t n;
-	while ((n = pread(fd, text, sizeof text - 1, 0)) < 0 && errno == EINTR)
-		;
+	struct acc_err e = {0};
+	int64_t n = acc_file_peek(fd, text, sizeof text - 1, 0, &e);
 	text[n > 0 ? n : 0] = '\0';
 	return n < 0 || strstr(text, "Memory allocation failed") != NULL;
 }

@@ -80,7 +80,7 @@ OPS = {
     'kl_div': 'ops.kl_div(ops.log_softmax(X), ops.softmax(Y))', 'kl_div_sum': "ops.kl_div(ops.log_softmax(X), ops.softmax(Y), 'sum')",
     'softmax_ce': 'ops.SoftmaxCrossEntropyWithLogits()(F, CLASSES)', 'cosine': 'ops.cosine_similarity(X, Y, 2)', 'cdist': 'ops.cdist(A, A)',
     'meshgrid': 'ops.meshgrid(t(4), t(5))', 'logical_and': 'ops.logical_and(M, M)', 'logical_not': 'ops.logical_not(M)',
-    'nan_to_num': 'ops.nan_to_num(X)', 'range': 'ops.range(1, 9, 2)', 
+    'nan_to_num': 'ops.nan_to_num(X)', 'range': 'ops.range(1, 9, 2)',
     'fp16': 'ops.tanh(X.astype(ms.float16))',
     'fp16_matmul': 'ops.matmul(A.astype(ms.float16), B.astype(ms.float16))',
 }
