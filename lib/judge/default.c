@@ -78,16 +78,7 @@ acc_judge_defaults(struct scan *s, uint32_t call, double worst)
 			return rc;
 		if (rc > 0)
 			continue;
-		struct suspect x = {.call = call,
-			.item = i,
-			.role = ROLE_ARG,
-			.blame = call,
-			.producer = ACC_NOCALL,
-			.margin = fmin(LIMIT_CERTAIN, worst),
-			.value = INFINITY,
-			.limit = 0,
-			.from = "arguments are equal"};
-		return acc_suspect_add(s, &x);
+		return acc_suspect_argument(s, i, fmin(LIMIT_CERTAIN, worst), INFINITY);
 	}
 	return 0;
 }

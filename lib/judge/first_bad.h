@@ -255,6 +255,8 @@ void acc_receive_brought(struct scan *s, uint32_t call, double unit, struct give
 /* --- input.c; each 0 or < 0 --- */
 /* An input, which is received, too. */
 int acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given *g);
+/* Suspect an argument, which is another one on the bench. 0 or < 0. */
+int acc_suspect_argument(struct scan *s, uint32_t item, double margin, double value);
 /* The call's running means, and its arguments; worst: the largest margin of its outputs. */
 int acc_judge_state(struct scan *s, uint32_t call, double unit, double worst);
 int acc_judge_args(struct scan *s, uint32_t call, double unit, double worst, const struct given *g);

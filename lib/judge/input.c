@@ -303,6 +303,21 @@ is_elsewhere(struct scan *s, uint32_t call, const struct acc_item *it, uint64_t 
 	return 0;
 }
 
+int
+acc_suspect_argument(struct scan *s, uint32_t item, double margin, double value)
+{
+	const uint32_t call = s->c->item[item].call;
+	return acc_suspect_add(s, &(struct suspect){.call = call,
+					  .item = item,
+					  .role = ROLE_ARG,
+					  .blame = call,
+					  .producer = ACC_NOCALL,
+					  .margin = margin,
+					  .value = value,
+					  .limit = 0,
+					  .from = "arguments are equal"});
+}
+
 /* What both sides make is right for what they were given, the tensors that they were given agree, and what
  * they make does not: then the arguments are others. One that one side alone gives is it. */
 static int
@@ -337,16 +352,7 @@ judge_alone_args(struct scan *s, uint32_t call, double worst, const struct given
 			return rc;
 		if (id == 0 || rc > 0)
 			continue;
-		struct suspect x = {.call = call,
-			.item = i,
-			.role = ROLE_ARG,
-			.blame = call,
-			.producer = ACC_NOCALL,
-			.margin = fmin(LIMIT_CERTAIN, worst),
-			.value = INFINITY,
-			.limit = 0,
-			.from = "arguments are equal"};
-		return acc_suspect_add(s, &x);
+		return acc_suspect_argument(s, i, fmin(LIMIT_CERTAIN, worst), INFINITY);
 	}
 	return 0;
 }
@@ -376,16 +382,7 @@ acc_judge_args(struct scan *s, uint32_t call, double unit, double worst, const s
 			it->measure != ACC_BY_VALUE || !(it->rms > LIMIT_UNTRACED_FLOOR * unit) ||
 			worst <= 0)
 			continue;
-		struct suspect x = {.call = call,
-			.item = i,
-			.role = ROLE_ARG,
-			.blame = call,
-			.producer = ACC_NOCALL,
-			.margin = LIMIT_CERTAIN,
-			.value = it->rms,
-			.limit = 0,
-			.from = "arguments are equal"};
-		if (acc_suspect_add(s, &x) < 0)
+		if (acc_suspect_argument(s, i, LIMIT_CERTAIN, it->rms) < 0)
 			return ACC_ENOMEM;
 	}
 	return judge_alone_args(s, call, worst, g);
