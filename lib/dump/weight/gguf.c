@@ -258,7 +258,7 @@ head(struct gguf *g, uint64_t *data)
 	if (rc == 0 && (version == 0 || version > UINT16_MAX))
 		rc = acc_fail(g->e, ACC_EUNSUP, "GGUF of the other byte order");
 	else if (rc == 0 && (version < 2 || version > 3))
-		rc = acc_fail(g->e, ACC_EUNSUP, "version %u of GGUF", version);
+		rc = acc_fail(g->e, ACC_EUNSUP, "version %u of GGUF: 2 and 3 are read", version);
 	if (rc == 0)
 		rc = u64(g, &ntensors);
 	if (rc == 0)
