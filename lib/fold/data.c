@@ -204,7 +204,8 @@ acc_fold_plan(const struct acc_fold *f, const struct fold_step *t, const struct 
 	if (p->place.kind == ACC_SHARD && d->by != NULL &&
 		f->device.item[f->device.call[t->call[of->rank]].first + d->out].stat.ndim != 1)
 		return false;
-	const bool ordered = p->place.kind != ACC_PARTIAL && d->by == NULL && d->it != NULL;
+	const bool ordered = p->place.kind != ACC_PARTIAL && d->by == NULL && d->it != NULL &&
+			     !acc_fold_is_one(f, t, v);
 	return acc_fold_choose_order(f, p, ordered ? acc_fold_class(f, k, d->own) : FOLD_NONE,
 		d->it);
 }

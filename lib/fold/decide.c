@@ -210,6 +210,13 @@ beside_split(struct acc_fold *f, const struct fold_step *t, const struct fold_vi
 	return split;
 }
 
+bool
+acc_fold_is_one(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v)
+{
+	const uint32_t *call = &t->call[v->rank];
+	return acc_fold_in_time(&f->mesh) && call[0] == call[1];
+}
+
 void
 acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, uint32_t i,
 	struct folded *d)
@@ -224,7 +231,11 @@ acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtu
 	d->want = d->it != NULL ? &d->it->stat : NULL;
 	d->tol = d->want != NULL && d->it->tol > d->own->tol ? d->it->tol : d->own->tol;
 	if (acc_fold_gather(f, &f->mesh, t, v, i))
-		d->layout = acc_fold_choose(f, k, d->own, d->want, d->tol);
+		d->layout = acc_fold_is_one(f, t, v)
+				    ? (struct acc_fold_layout){.n = 1,
+					      .at = {{ACC_REPLICATE, 0}},
+					      .scale = 1}
+				    : acc_fold_choose(f, k, d->own, d->want, d->tol);
 	if (acc_fold_lone(f, v))
 		alone(f, k, v, d);
 	if (d->layout.n == 0 || !acc_fold_by_layout(f, &f->mesh, &d->layout, INFINITY, &d->whole))

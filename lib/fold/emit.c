@@ -50,6 +50,8 @@ put_source(struct emit *o, const struct acc_rec *r, struct acc_err *e)
 			rc = acc_rec_push(&o->rec, &r->f[i]);
 	const char *task = o->f->elements ? "tensor" : "statistics";
 	rc = rc < 0 ? rc : acc_put(&o->rec, "", "task", acc_ctext(task));
+	if (acc_fold_in_time(&o->f->mesh))
+		rc = rc < 0 ? rc : acc_put(&o->rec, "", "fold.batches", acc_int(o->f->mesh.micro));
 	uint64_t h = 0;
 	for (uint32_t i = 0; i < o->rec.n; i++) {
 		const struct acc_field *x = &o->rec.f[i];
@@ -317,11 +319,13 @@ put_tensor(struct emit *o, struct fold_step *t, const struct fold_virtual *v, ui
 	return rc < 0 ? rc : put_keys(o, t, v, i, &d, dtype, e);
 }
 
-/* Does a whole number of ranks make a the reference's b? */
+/* Does a whole number of ranks make a the reference's b? Or is it the number of micro-batches, where that has one: into
+ * so many the batch is cut, and by so many their losses are divided. */
 static bool
 is_share(const struct acc_fold *f, int64_t a, int64_t b)
 {
-	return a == b || (a > 0 && b > a && b % a == 0 && f->mesh.zip % (b / a) == 0);
+	return a == b || (a > 0 && b > a && b % a == 0 && f->mesh.zip % (b / a) == 0) ||
+	       (f->mesh.micro > 1 && a == b * f->mesh.micro);
 }
 
 /* A list of such, as the shape that view takes. */
@@ -396,7 +400,8 @@ put_size(struct emit *o, const struct fold_step *t, const struct fold_virtual *v
 	const struct fold_item *own = &f->device.item[k->first + i], *it;
 	int64_t a = 0, b = 0;
 	const struct acc_val *value = acc_get(&o->rec, "", "value");
-	if (v->mate == FOLD_NONE || !k->moves || value == NULL)
+	if (v->mate == FOLD_NONE || !(k->moves || (k->scales && f->mesh.micro > 1)) ||
+		value == NULL)
 		return 0;
 	int rc = is_ranks_own(o, t, v, k, i, e);
 	if (rc > 0)

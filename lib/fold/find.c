@@ -193,7 +193,8 @@ count_ranks(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
 				return refuse(f, "the records of rank %lld do not stand together",
 					(long long)f->device.segment[t->segment[k]].rank);
 	}
-	if (*ranks < 2 || *ranks > MOST_RANKS)
+	/* One rank that takes the batch in parts is several, one after another. */
+	if (*ranks > MOST_RANKS || (*ranks < 2 && batches(f, 1) < 2))
 		return refuse(f, *ranks < 2 ? "there are no several ranks" : "too many ranks");
 	return 1;
 }

@@ -273,6 +273,13 @@ acc_fold_many(const struct acc_fold *f)
 	return f->groups > 1 || f->both != NULL || f->whole;
 }
 
+/* Is it one rank, which takes the batch in parts, one after another? */
+static inline bool
+acc_fold_in_time(const struct fold_mesh *m)
+{
+	return m->micro > 1 && m->zip == m->micro && m->stages == 1;
+}
+
 /* So many neighbours have calls of their own, where any have: all, or those along the last of two axes, if the
  * same experts stand on several ranks. */
 static inline uint32_t
@@ -327,6 +334,9 @@ uint32_t acc_fold_micro(const struct fold_runs *t);
 /* The forward run of a call, or of what its gradient belongs to. */
 const struct fold_run *acc_fold_run_of(const struct fold_side *s, const struct fold_runs *t,
 	uint32_t call);
+/* Does this call stand for those of all micro-batches, or for itself (*once)? Else one before it does. */
+bool acc_fold_stands(const struct fold_side *s, const struct fold_runs *t, uint32_t call,
+	uint32_t micro, bool *once);
 /* What a call of the first micro-batch is in the nth; FOLD_NONE. */
 uint32_t acc_fold_partner(const struct fold_side *s, const struct fold_runs *t, uint32_t call,
 	uint32_t nth);
@@ -526,6 +536,8 @@ int acc_fold_sight(struct acc_fold *f, struct acc_err *e);
 /* --- decide.c --- */
 void acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 	uint32_t i, struct folded *d);
+/* Of one rank, is it no micro-batch's, as what cuts the batch, and the optimizer? Then it is what it is. */
+bool acc_fold_is_one(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v);
 /* Has each rank all of it? */
 bool acc_fold_replicated(const struct acc_fold_layout *l);
 

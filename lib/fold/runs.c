@@ -42,8 +42,14 @@ same_weights(const struct fold_side *s, const struct fold_runs *t, const struct 
 			const struct fold_item *p = &s->item[x->first + k],
 					       *q = &s->item[y->first + k];
 			uint64_t id = stat_id(&p->stat);
-			any |= p->tensor && !p->output && id != 0;
-			equal |= p->tensor && !p->output && id != 0 && id == stat_id(&q->stat);
+			if (!p->tensor || p->output)
+				continue;
+			any |= id != 0;
+			/* A weight of ones, as a normalisation begins with, is the same, and proves nothing. */
+			equal |= id != 0 ? id == stat_id(&q->stat)
+					 : p->stat.count == q->stat.count &&
+						   memcmp(p->stat.v, q->stat.v, sizeof p->stat.v) ==
+							   0;
 		}
 		/* One of its inputs is the weight, which both take. */
 		same = !any || equal;
@@ -337,6 +343,39 @@ plain_partner(const struct fold_side *s, const struct fold_runs *t, uint32_t cal
 				 t->segment);
 }
 
+/* The gradients of weights are recorded behind a whole backward pass, once for each: the one that is so many after this. */
+static uint32_t
+gradient_after(const struct fold_side *s, const struct fold_runs *t, uint32_t call, int64_t nth)
+{
+	const struct fold_call *k = &s->call[call];
+	return acc_fold_by_twin(s, acc_fold_twin(k->base, k->call + nth, FOLD_OTHER), t->segment);
+}
+
+static bool
+is_gradient(const struct fold_call *k)
+{
+	return k->dir == FOLD_OTHER && !k->talks;
+}
+
+bool
+acc_fold_stands(const struct fold_side *s, const struct fold_runs *t, uint32_t call, uint32_t micro,
+	bool *once)
+{
+	const struct fold_run *own = acc_fold_run_of(s, t, call);
+	uint32_t nth = own->nth, count = t->run[own->group].count;
+	if (is_gradient(&s->call[call])) {
+		int64_t before = 0, after = 1;
+		while (before <= micro && gradient_after(s, t, call, -before - 1) != FOLD_NONE)
+			before++;
+		while (after <= micro && gradient_after(s, t, call, after) != FOLD_NONE)
+			after++;
+		nth = (uint32_t)before;
+		count = (uint32_t)(before + after);
+	}
+	*once = count != micro;
+	return nth == 0 || *once;
+}
+
 uint32_t
 acc_fold_partner(const struct fold_side *s, const struct fold_runs *t, uint32_t call, uint32_t nth)
 {
@@ -345,6 +384,8 @@ acc_fold_partner(const struct fold_side *s, const struct fold_runs *t, uint32_t 
 	uint32_t p = t->at[call - t->first], base, to;
 	if (nth == 0)
 		return call;
+	if (is_gradient(k))
+		return gradient_after(s, t, call, nth);
 	if (p < t->nplain && t->plain[p] == call)
 		return plain_partner(s, t, call, nth);
 	/* So far behind the same call. */

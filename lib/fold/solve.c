@@ -315,8 +315,9 @@ acc_fold_by_shape(struct acc_fold *f, const struct fold_mesh *m, const struct fo
 			at = (struct acc_place){ACC_SHARD, (uint8_t)d};
 			split++;
 		}
-	/* On a mesh of several axes a split axis may be any of them. */
-	if (split > 1 || (split == 1 && (m->n > 1 || own->exact || all_same(f, m, tol))) ||
+	/* On a mesh of several axes a split axis may be any of them; what one rank takes in parts is cut by samples. */
+	const bool doubt = !acc_fold_in_time(m) && (own->exact || all_same(f, m, tol));
+	if (split > 1 || (split == 1 && (m->n > 1 || doubt)) ||
 		(split == 0 && own->exact && m->zip > 1 && !all_same(f, m, tol)))
 		return false;
 	*l = (struct acc_fold_layout){.n = (uint8_t)m->n, .scale = 1};

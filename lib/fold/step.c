@@ -39,8 +39,8 @@ put_virtual(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, 
 	v[t->nv++] = (struct fold_virtual){(uint32_t)t->ncall, FOLD_NONE, stage, -1, alone,
 		FOLD_NONE};
 	const struct fold_runs *runs = &f->runs[t->segment[stage * m->ranks]];
-	const struct fold_run *own = acc_fold_run_of(&f->device, runs, call);
-	bool once = runs->run[own->group].count != m->micro;
+	bool once;
+	acc_fold_stands(&f->device, runs, call, m->micro, &once);
 	for (uint32_t k = 0; k < m->micro; k++) {
 		uint32_t of = once ? call : acc_fold_partner(&f->device, runs, call, k);
 		for (uint32_t r = 0; r < m->ranks; r++)
@@ -133,6 +133,7 @@ put_turn(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, uin
 	const struct turn *turn, struct turn now, struct acc_err *e)
 {
 	const struct fold_runs *runs = &f->runs[t->segment[stage * m->ranks]];
+	bool once;
 	int rc = 0;
 	for (uint32_t k = runs->first; k < runs->first + runs->ncall && rc == 0; k++) {
 		uint32_t at = runs->of[k - runs->first];
@@ -140,7 +141,7 @@ put_turn(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, uin
 		uint32_t from = (uint32_t)(own - runs->run);
 		if (turn[at].part != now.part || turn[from].chunk != now.chunk)
 			continue;
-		if (own->nth == 0 || runs->run[own->group].count != m->micro)
+		if (acc_fold_stands(&f->device, runs, k, m->micro, &once))
 			rc = put_virtual(f, m, t, stage, k, 0, e);
 	}
 	return rc;
@@ -168,14 +169,14 @@ static int
 put_all(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, struct acc_err *e)
 {
 	const struct fold_runs *runs = &f->runs[t->segment[0]];
+	bool once;
 	int rc = 0;
 	for (uint32_t k = runs->first; k < runs->first + runs->ncall && rc == 0; k++) {
-		const struct fold_run *own = acc_fold_run_of(&f->device, runs, k);
 		uint32_t end = f->alone.n > 0 ? stretch(f, k, runs->first + runs->ncall) : k;
 		if (end > k) {
 			rc = put_alone(f, m, t, 0, k, end, e);
 			k = end - 1;
-		} else if (own->nth == 0 || runs->run[own->group].count != m->micro) {
+		} else if (acc_fold_stands(&f->device, runs, k, m->micro, &once)) {
 			rc = put_virtual(f, m, t, 0, k, 0, e);
 		}
 	}

@@ -412,12 +412,32 @@ acc_fold_is_sum_of(const struct fold_call *k, const struct acc_fold_layout *l)
 	return k->sums && k->late && l->n == 1 && l->at[0].kind == ACC_SHARD;
 }
 
+/* Of one rank's micro-batches the gradients of what they share, which is no longer where there are more samples, add
+ * up: by the factor of all gradients; those that are recorded of weights, which the optimizer takes, as they are. */
+static bool
+adds_up(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
+	const struct acc_fold_stat *want, struct acc_fold_layout *l)
+{
+	const bool whole = k->dir == FOLD_OTHER && !k->talks;
+	if (!acc_fold_in_time(&f->mesh) || want == NULL || it->stat.ndim != want->ndim ||
+		it->stat.ndim > ACC_FOLD_NDIM || it->stat.count < 2 ||
+		memcmp(it->stat.shape, want->shape, want->ndim * sizeof *want->shape) != 0 ||
+		!(whole || (k->dir == FOLD_BACKWARD && l->n == 0)))
+		return false;
+	*l = (struct acc_fold_layout){.n = 1,
+		.at = {{ACC_PARTIAL, 0}},
+		.scale = whole || f->back == 0 ? 1 : f->back};
+	return true;
+}
+
 struct acc_fold_layout
 acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
 	const struct acc_fold_stat *want, double tol)
 {
 	struct acc_fold_layout l = choose(f, k, it, want, tol);
 	struct acc_fold_stat whole;
+	if (adds_up(f, k, it, want, &l))
+		return l;
 	/* Others of the line may be filled up by zeros, and this by something else, which elements tell. */
 	if (l.cut > 0 && l.zeros && want != NULL && f->roots != NULL)
 		l.zeros = acc_fold_by_layout(f, &f->mesh, &l, tol, &whole) &&
