@@ -3,6 +3,8 @@
 #include "judge/case.h"
 #include "judge/first_bad.h"
 
+#include <math.h>
+
 /* A record of an output of this call in which accfold doubts a sum so; NULL. */
 static struct acc_rec *
 doubted(struct acc_case *c, uint32_t call, const char *key)
@@ -145,24 +147,33 @@ say_apart(struct acc_case *c, struct acc_err *e)
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
-/* Gradients that are the bench's only by a factor, which what was not recorded may multiply by. */
-static int
-say_unscaled(struct acc_case *c, struct acc_err *e)
+/* Gradients that are the bench's only by a factor, which nothing that is recorded multiplies by. */
+struct unscaled {
+	uint32_t first, n; /* op calls */
+	double times;
+};
+
+static struct unscaled
+find_unscaled(struct acc_case *c)
 {
-	struct acc_rec *r = NULL;
-	uint32_t first = ACC_NOCALL, n = 0;
-	double scale = NAN;
+	struct unscaled u = {.first = ACC_NOCALL, .times = NAN};
 	acc_case_rest(c);
 	for (uint32_t k = 0; k < c->ncall; k = acc_step(c, k)) {
-		r = c->call[k].backward ? doubted(c, k, "fold.unscaled") : NULL;
-		if (r != NULL && n++ == 0) {
-			first = k;
+		struct acc_rec *r = c->call[k].backward ? doubted(c, k, "fold.unscaled") : NULL;
+		double scale = NAN;
+		if (r != NULL && u.n++ == 0) {
+			u.first = k;
 			acc_as_f64(acc_get(r, "a.", "fold.unscaled"), &scale);
+			u.times = 1 / scale;
 		}
 	}
-	if (n == 0)
-		return 0;
-	struct acc_finding *f = of_call(c, "warning", first, "scale", 1 / scale, e);
+	return u;
+}
+
+static int
+say_unscaled(struct acc_case *c, const struct unscaled *u, struct acc_err *e)
+{
+	struct acc_finding *f = of_call(c, "warning", u->first, "scale", u->times, e);
 	if (f == NULL)
 		return ACC_ENOMEM;
 	f->limit = 1;
@@ -170,8 +181,80 @@ say_unscaled(struct acc_case *c, struct acc_err *e)
 		"%s: what the micro-batches add up to is %g times the bench's gradient, as in %u op call%s, and"
 		" nothing that is recorded multiplies it by %g: is the loss divided by their number, or"
 		" does the optimizer divide?",
-		f->name, 1 / scale, n, n == 1 ? "" : "s", scale);
+		f->name, u->times, u->n, u->n == 1 ? "" : "s", 1 / u->times);
 	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+/* Is the tensor that this finding names so many times the bench's, to 1 % of that? */
+static bool
+is_times(struct acc_case *c, const struct acc_finding *f, double times)
+{
+	const uint32_t call = f->io == NULL || f->pos == NULL ? ACC_NOCALL : call_of(c, f);
+	struct acc_rec *r;
+	for (uint32_t i = call == ACC_NOCALL ? 1 : c->call[call].first;
+		call != ACC_NOCALL && i <= c->call[call].last; i++) {
+		double off = NAN;
+		if (c->item[i].call != call || acc_case_record(c, &c->item[i], &r, NULL) < 0 ||
+			strcmp(acc_say_io(&c->item[i]), f->io) != 0 ||
+			!acc_str_is(acc_get_text(r, "a.", "pos"), f->pos))
+			continue;
+		if (!acc_as_f64(acc_get(r, "m.", "rel_l2"), &off))
+			acc_as_f64(acc_get(r, "m.", "norm_relerr"), &off);
+		return fabs(off - fabs(times - 1)) < 0.01 * times;
+	}
+	return false;
+}
+
+/* The loss: the forward call whose gradient is the first. ACC_NOCALL. */
+static uint32_t
+loss_of(struct acc_case *c, uint32_t backward)
+{
+	uint32_t first = 0;
+	while (first < backward && !(c->call[first].backward && c->call[first].key[ACC_A] != NULL))
+		first++;
+	for (uint32_t k = first; k-- > 0;)
+		if (!c->call[k].backward && c->call[k].twin == c->call[first].twin)
+			return k;
+	return ACC_NOCALL;
+}
+
+/* What to record of a call that is not to blame any more. */
+static void
+forget_next(struct acc_case *c)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < c->nfinding; i++)
+		if (strcmp(c->finding[i].what, "next") != 0)
+			c->finding[n++] = c->finding[i];
+	c->nfinding = n;
+}
+
+/* The weights' gradients, or what the optimizer takes, are off by that factor: it is what is wrong. 1: said. */
+static int
+blame_factor(struct acc_case *c, struct acc_finding *f, const struct unscaled *u, struct acc_err *e)
+{
+	const uint32_t call = call_of(c, f);
+	const uint32_t loss = call == ACC_NOCALL || call <= u->first ? ACC_NOCALL
+								     : loss_of(c, u->first);
+	if (loss == ACC_NOCALL || !is_times(c, f, u->times))
+		return 0;
+	const char *stack, *src = acc_say_source(c, &c->call[loss], &stack, e);
+	if (src == NULL)
+		return acc_nomem(e);
+	f->text = acc_say(&c->mem,
+		"%s: the gradients of the micro-batches add up to %g times the bench's, as in %u op call%s, and so"
+		" does what %s has: is this loss divided by their number?%s%s",
+		acc_call_name(&c->call[loss]), u->times, u->n, u->n == 1 ? "" : "s", f->name,
+		src[0] != '\0' ? " at " : "", src);
+	f->name = acc_call_name(&c->call[loss]);
+	f->stack = stack;
+	f->rule = "scale";
+	f->value = u->times;
+	f->limit = 1;
+	f->limit_from = NULL;
+	f->rank = INT64_MIN;
+	f->io = f->pos = NULL;
+	return f->text == NULL ? acc_nomem(e) : 1;
 }
 
 /* Has this call an output that both sides have, single: of one element, and that no layout explains? */
@@ -217,13 +300,39 @@ say_loss(struct acc_case *c, struct acc_err *e)
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
+/* Whose batch was put together is said. */
+static int
+say_batches(struct acc_case *c, struct acc_err *e)
+{
+	int64_t n = 0;
+	const bool device = acc_is_folded_side(c, ACC_A);
+	for (uint32_t i = 0; i < c->nitem && n == 0; i = acc_step(c, i)) {
+		struct acc_rec *r;
+		if (c->item[i].kind != ACC_ITEM_AUX ||
+			acc_case_record(c, &c->item[i], &r, NULL) < 0)
+			continue;
+		n = acc_rec_is(r, "source") ? acc_get_int(r, "", "fold.batches", 0) : 0;
+	}
+	struct acc_finding *f = n == 0 ? NULL : acc_case_find(c, "clean", e);
+	if (f == NULL)
+		return n == 0 ? 0 : acc_nomem(e);
+	f->rule = "batches";
+	f->value = (double)n;
+	f->text = acc_say(&c->mem,
+		device ? "the device takes its batch in %lld parts, one after another: they are compared as one"
+		       : "the bench takes its batch in %lld parts, one after another: they are compared as one",
+		(long long)n);
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
 int
 acc_say_sums(struct acc_case *c, struct acc_err *e)
 {
-	bool culprit = false;
+	bool culprit = false, blamed = false;
 	int rc = 0;
 	if (c->passed == 0 || !acc_is_folded(c))
 		return 0;
+	const struct unscaled u = find_unscaled(c);
 	for (uint32_t i = 0; i < c->nfinding && rc == 0; i++) {
 		struct acc_finding *f = &c->finding[i];
 		if (strcmp(f->what, "culprit") != 0 || f->name == NULL)
@@ -235,10 +344,18 @@ acc_say_sums(struct acc_case *c, struct acc_err *e)
 		const uint32_t call = rc < 0 ? ACC_NOCALL : call_of(c, f);
 		if (call != ACC_NOCALL && (f->rule == NULL || strcmp(f->rule, "reduction") != 0))
 			rc = acc_blame_turned(c, f, call, e);
+		if (rc == 0 && u.n > 0) {
+			rc = blame_factor(c, f, &u, e);
+			blamed |= rc > 0;
+		}
+		rc = rc < 0 ? rc : 0;
 	}
 	if (rc == 0 && !culprit)
 		rc = say_apart(c, e);
-	if (rc == 0)
-		rc = say_unscaled(c, e);
+	if (blamed)
+		forget_next(c);
+	else if (rc == 0 && u.n > 0)
+		rc = say_unscaled(c, &u, e);
+	rc = rc < 0 ? rc : say_batches(c, e);
 	return rc < 0 || culprit ? rc : say_loss(c, e);
 }
