@@ -133,6 +133,10 @@ print_pipeline(struct plan *p)
 		side_unlike(&other, 100);
 		if (other.side[DEVICE].measured || other.side[BENCH].measured)
 			print_instead(&other, "where one record in 5 has no partner:");
+		other = *p;
+		side_in_parts(&other, DEVICE);
+		print_instead(&other,
+			"where the device takes its batch in parts, one after another:");
 	}
 	if (ranks_ask(p)) {
 		struct pipeline l;
@@ -152,14 +156,16 @@ print_pipeline(struct plan *p)
 
 /* --- and run --- */
 
-/* How many of 100 records have no partner. */
+/* How many of 100 records have no partner; *parts: the side that has so many more records of backward passes, or else of
+ * forward passes, that it may make several for each of the other's, or -1. */
 static int
-alone(struct plan *p)
+alone(struct plan *p, int *parts)
 {
+	enum { FORWARD, BACKWARD, NPASSES };
 	struct pipeline l;
 	struct acc_err e = {0};
 	struct acc_rec *r;
-	uint64_t n = 0, single = 0;
+	uint64_t n = 0, single = 0, of[NPASSES][2] = {{0}};
 	int fd = diff_stream_file();
 	plan_open(&l, p);
 	prog_run(plan_pairs(&l), fd);
@@ -171,10 +177,50 @@ alone(struct plan *p)
 			continue;
 		n++;
 		single += acc_str_starts(acc_get_text(r, "", "how"), "only");
+		static const char *const prefix[] = {"a.", "b."};
+		for (int i = DEVICE; i <= BENCH; i++) {
+			const struct acc_str pass = acc_get_text(r, prefix[i], "pass");
+			of[BACKWARD][i] += acc_str_is(pass, "backward");
+			of[FORWARD][i] += acc_str_is(pass, "forward");
+		}
 	}
 	acc_rd_close(rd);
 	close(fd);
+	const uint64_t *few = of[of[BACKWARD][DEVICE] + of[BACKWARD][BENCH] > 0];
+	*parts = 2 * few[DEVICE] > 3 * few[BENCH]   ? DEVICE
+		 : 2 * few[BENCH] > 3 * few[DEVICE] ? BENCH
+						    : -1;
 	return (int)(100 * single / (n + (n == 0)));
+}
+
+/* Does this side take the batch of the other in parts, one after another? */
+static bool
+in_parts(const struct plan *p, int side)
+{
+	struct plan trial = *p;
+	struct pipeline l;
+	side_in_parts(&trial, side);
+	plan_open(&l, &trial);
+	const int fd = prog_memory();
+	prog_run(plan_layout(&l, side), fd);
+	char *text = prog_read(fd);
+	const bool yes = strstr(text, " batches=") != NULL;
+	free(text);
+	close(fd);
+	plan_close(&l);
+	return yes;
+}
+
+/* Two programs; or one, and one that takes its batch in parts. */
+static void
+look_at_pairs(struct plan *p)
+{
+	int parts;
+	const int share = alone(p, &parts);
+	if (side_asks(p))
+		side_unlike(p, share);
+	if (parts >= 0 && p->opt->noise == NULL && !p->opt->no_fold && in_parts(p, parts))
+		side_in_parts(p, parts);
 }
 
 /* The bench's two runs, for the judge. */
@@ -271,8 +317,8 @@ diff_compare(const struct diff_opt *opt, const char *device, const char *bench)
 		print_pipeline(&plan);
 		return prepared ? 0 : 2;
 	}
-	if (side_asks(&plan))
-		side_unlike(&plan, alone(&plan));
+	if (side_asks_parts(&plan))
+		look_at_pairs(&plan);
 	if (opt->noise != NULL)
 		measure_noise(&plan);
 	int status = run_pipeline(&plan);

@@ -91,6 +91,15 @@ folded(struct pipeline *l, const struct side *s, const struct side *other, int s
 	return p;
 }
 
+struct prog *
+plan_layout(struct pipeline *l, int side)
+{
+	const struct side *s = &l->plan->side[side];
+	struct prog *p = folded(l, s, &l->plan->side[DEVICE + BENCH - side], RUN_SILENT);
+	prog_add(p, "--print-layout");
+	return p;
+}
+
 /* The folder of a file. */
 static const char *
 folder_of(const char *path)

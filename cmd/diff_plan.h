@@ -31,6 +31,8 @@ struct prog *plan_pairs(struct pipeline *l);
 /* Both sides read, paired, measured; of the bench's second run as they are. */
 struct prog *plan_measure(struct pipeline *l, const struct side *a, const struct side *b);
 struct prog *plan_judge(struct pipeline *l);
+/* The layout that makes this side one rank, as accfold prints it. */
+struct prog *plan_layout(struct pipeline *l, int side);
 /* `in` NULL: what is in the file `from`. */
 struct prog *plan_show(struct pipeline *l, struct prog *in, int from);
 /* What reads a side, and a member whose words are kept. */

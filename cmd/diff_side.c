@@ -2,6 +2,7 @@
 #include "acc/say.h"
 #include "cli.h"
 
+#include <fts.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -239,17 +240,48 @@ side_prepare(struct plan *p)
 	return rc >= 0;
 }
 
+/* Two recordings of op calls as they are. */
+static bool
+is_plain(const struct plan *p)
+{
+	const struct side *a = &p->side[DEVICE], *b = &p->side[BENCH];
+	return p->holds == ACC_HOLDS_DUMP && p->opt->preset == NULL && !a->measured &&
+	       !b->measured && !a->folded && !b->folded && !a->parted && !b->parted &&
+	       strcmp(a->path, "-") != 0 && strcmp(b->path, "-") != 0 && a->g.names.n == 0;
+}
+
 /* Two programs that compute the same hardly pair by names and lines of code, but do by values: where more than
  * one record in 20 has no partner, what is without statistics is measured before. Where it is more than one in
  * 5, recomputation tells most: of what one side does in one op call and the other in several, or not at all. */
 bool
 side_asks(const struct plan *p)
 {
-	const struct side *a = &p->side[DEVICE], *b = &p->side[BENCH];
-	return p->holds == ACC_HOLDS_DUMP && p->opt->preset == NULL && !a->measured &&
-	       !b->measured && !a->folded && !b->folded && !a->parted && !b->parted &&
-	       strcmp(a->path, "-") != 0 && strcmp(b->path, "-") != 0 && a->g.in_files &&
-	       b->g.in_files && a->g.names.n == 0;
+	return is_plain(p) && p->side[DEVICE].g.in_files && p->side[BENCH].g.in_files;
+}
+
+static int64_t
+bytes_of(const char *path)
+{
+	char *const roots[] = {strdup(path), NULL};
+	FTS *t = roots[0] == NULL ? NULL : fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	int64_t all = 0;
+	if (t == NULL)
+		cli_nomem();
+	for (FTSENT *x; (x = fts_read(t)) != NULL;)
+		all += x->fts_info == FTS_F ? (int64_t)x->fts_statp->st_size : 0;
+	fts_close(t);
+	free(roots[0]);
+	return all;
+}
+
+/* Of statistics, which are not read twice for nothing, the dump of who makes several passes is longer. */
+bool
+side_asks_parts(const struct plan *p)
+{
+	if (side_asks(p) || !is_plain(p))
+		return side_asks(p);
+	const int64_t a = bytes_of(p->side[DEVICE].path), b = bytes_of(p->side[BENCH].path);
+	return 3 * a > 4 * b || 3 * b > 4 * a;
 }
 
 void
@@ -262,4 +294,12 @@ side_unlike(struct plan *p, int share)
 	} else if (share >= 5) {
 		side_measure_bare(p);
 	}
+}
+
+void
+side_in_parts(struct plan *p, int side)
+{
+	p->side[side].folded = true;
+	p->side[DEVICE].measured = p->side[BENCH].measured = p->unlike = false;
+	side_measure_bare(p);
 }

@@ -39,8 +39,12 @@ bool side_prepare(struct plan *p);
 void side_measure_bare(struct plan *p);
 /* May the share of records that have no partner tell more (side_unlike)? */
 bool side_asks(const struct plan *p);
+/* May that tell that one side takes its batch in parts (side_in_parts)? */
+bool side_asks_parts(const struct plan *p);
 /* How many of 100 records have none. */
 void side_unlike(struct plan *p, int share);
+/* This side takes its batch in parts, one after another, which become one as ranks do. */
+void side_in_parts(struct plan *p, int side);
 /* Has the machine failed while it was looked at? */
 const struct acc_err *side_failed(const struct side *s);
 

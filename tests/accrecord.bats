@@ -180,3 +180,20 @@ setup() {
 	run -1 bash -c "accdump-read async-wrong | accaudit | accfirstbad | accfmt"
 	[[ $output == *"rank 1, step 0: Distributed.all_reduce.0.forward: its output is not what the operands of"* ]]
 }
+
+@test "micro-batches are compared with one batch: right, not divided, all but the last lost" {
+	export ACCREC_LIBRARY=$BIN/libaccrec.so.0
+	for level in 1 2; do
+		"$PY" -W ignore "$ROOT/tests/record/micro.py" micro$level $level
+		run -0 accdiff micro$level/right micro$level/bench
+		[[ $output = *"the device takes its batch in 3 parts, one after another: they are compared as one"* ]]
+		run -1 accdiff -f json micro$level/undivided micro$level/bench
+		found=$(jq -r 'select(.what == "culprit") | "\(.name) \(.rule) \(.value)"' <<<"$output")
+		[ "$found" = "Functional.cross_entropy.0.forward scale 3" ]
+		run -1 accdiff -f json micro$level/last micro$level/bench
+		found=$(jq -r 'select(.what == "culprit") | "\(.name) \(.io) \(.pos)"' <<<"$output")
+		[[ $found = "Functional.adam"*".0.forward in 1.0" ]]
+	done
+	run -0 accdiff micro2/bench micro2/right
+	[[ $output = *"the bench takes its batch in 3 parts, one after another: they are compared as one"* ]]
+}
