@@ -36,3 +36,13 @@ setup() {
 	run -0 accdiff "$BATS_TEST_TMPDIR"/rewriting/loss-ignored-labels/{device,bench}
 	[[ $output == *"labels that are left out by another number than on the bench"* ]]
 }
+
+@test "op calls that all are pairs, of which each is right, and another end: named where it begins, both ways" {
+	for c in tril-triu/Tensor.matmul.1.forward select-gather/Tensor.index_select.0.forward; do
+		for side in device bench; do
+			[ "$side" = device ] && other=bench || other=device
+			run -1 accdiff -f json "exchange/${c%/*}/$side" "exchange/${c%/*}/$other"
+			[ "$(jq -r 'select(.kind == "finding" and .what == "difference") | .name' <<<"$output")" = "${c#*/}" ]
+		done
+	done
+}

@@ -320,16 +320,25 @@ mover(const struct parting *p, const struct acc_ids *placed, uint32_t step)
 	return ACC_NOCALL;
 }
 
+/* The values of the device that stand in the right places somewhere. */
+static int
+find_placed(const struct parting *p, struct acc_ids *placed, struct acc_err *e)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	int rc = 0;
+	for (uint32_t i = 0; i < a->nvalue && rc == 0; i++)
+		if (a->value[i].id != 0 && a->value[i].rms <= LIMIT_HEALED)
+			rc = acc_ids_put(placed, a->value[i].id, i, false, e);
+	return rc;
+}
+
 /* That is part of the stretch. */
 static int
 add_movers(struct parting *p, struct acc_err *e)
 {
 	struct part_side *a = &p->side[ACC_A];
 	struct acc_ids placed = {0};
-	int rc = 0;
-	for (uint32_t i = 0; i < a->nvalue && rc == 0; i++)
-		if (a->value[i].id != 0 && a->value[i].rms <= LIMIT_HEALED)
-			rc = acc_ids_put(&placed, a->value[i].id, i, false, e);
+	int rc = find_placed(p, &placed, e);
 	for (uint32_t i = a->nvalue; i-- > 0 && rc == 0;) {
 		const struct part_value *v = &a->value[i];
 		if (v->out || !a->step[v->step].in || !agrees(p, v) || v->maker == ACC_NOCALL)
@@ -456,6 +465,42 @@ uint32_t
 acc_part_first(const struct parting *p)
 {
 	return p->side[ACC_A].step[p->moved != ACC_NOCALL ? p->moved : p->first].call;
+}
+
+/* From a step back to the first that puts right numbers in other places. */
+static uint32_t
+first_mover(const struct parting *p, const struct acc_ids *placed, uint32_t step)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	for (uint32_t before = step; before != ACC_NOCALL;) {
+		const struct part_step *s = &a->step[step = before];
+		before = ACC_NOCALL;
+		for (uint32_t i = s->value; i < s->value + s->n; i++) {
+			const struct part_value *v = &a->value[i];
+			if (v->real && !v->out && v->maker != ACC_NOCALL && v->rms > LIMIT_HEALED &&
+				acc_ids_get(placed, v->id) == ACC_NOID && has_numbers(p, v))
+				before = v->maker;
+		}
+	}
+	return step;
+}
+
+int
+acc_part_begins(const struct parting *p, uint32_t *call, struct acc_err *e)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	struct acc_ids placed = {0};
+	uint32_t step = 0;
+	while (step < a->nstep && !(a->step[step].lost && a->step[step].first && a->step[step].in))
+		step++;
+	*call = ACC_NOCALL;
+	if (step == a->nstep)
+		return 0;
+	const int rc = find_placed(p, &placed, e);
+	if (rc == 0)
+		*call = a->step[first_mover(p, &placed, step)].call;
+	acc_ids_release(&placed);
+	return rc;
 }
 
 /* The device's step of a call, or ACC_NOCALL. */

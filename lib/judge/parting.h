@@ -86,6 +86,9 @@ bool acc_part_is_long(const struct parting *p);
 bool acc_part_is_plain(const struct parting *p);
 /* The first call of the stretch that computes. */
 uint32_t acc_part_first(const struct parting *p);
+/* The first call of the device that is lost though all that it takes agrees, and by which the pass ends otherwise; or
+ * before it that which puts right numbers in other places. ACC_NOCALL: none is known. 0 or < 0. */
+int acc_part_begins(const struct parting *p, uint32_t *call, struct acc_err *e);
 /* Is a suspected call one behind the stretch, so that what it shows comes from there? */
 bool acc_part_is_behind(const struct parting *p, uint32_t call);
 /* Is it one of the stretch? */

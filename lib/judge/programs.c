@@ -2,6 +2,7 @@
  * compared says little. */
 #include "acc/say.h"
 #include "judge/first_bad.h"
+#include "judge/parting.h"
 
 #include <math.h>
 
@@ -137,6 +138,20 @@ may_end(const struct scan *s, const struct extent *x)
 	return fmin(LIMIT_HEALED, may);
 }
 
+/* The first op call of which nothing agrees that it gives, nor anything behind that, though all does that goes in;
+ * ACC_NOCALL: none is known. */
+static int
+first_lost(struct scan *s, uint32_t *call, struct acc_err *e)
+{
+	struct parting p;
+	*call = ACC_NOCALL;
+	int rc = acc_part_find(s, ACC_NOCALL, &p, e);
+	if (rc == 0 && p.fed)
+		rc = acc_part_begins(&p, call, e);
+	acc_part_release(&p);
+	return rc;
+}
+
 /* What agrees where it was compared, but ends elsewhere, is not the same network. A loss tells little: of weights
  * that nobody trained all have nearly the same one. What the last weight gives tells, by elements. */
 static int
@@ -153,21 +168,36 @@ say_end(struct scan *s, struct extent *x, struct acc_err *e)
 			(s->cleared != NULL && s->cleared[x->last]))
 			return 0;
 	}
-	const struct acc_call *k = &s->c->call[x->last];
-	struct acc_finding *f = acc_case_find(s->c, "difference", e);
+	uint32_t begins;
+	if (first_lost(s, &begins, e) < 0)
+		return e->code;
+	const char *end = acc_call_name(&s->c->call[x->last]), *stack = NULL, *src = "";
+	const struct acc_call *k = &s->c->call[begins != ACC_NOCALL ? begins : x->last];
+	if (begins != ACC_NOCALL)
+		src = acc_say_source(s->c, k, &stack, e);
+	struct acc_finding *f = src == NULL ? NULL : acc_case_find(s->c, "difference", e);
 	if (f == NULL)
-		return ACC_ENOMEM;
+		return src == NULL ? acc_nomem(e) : ACC_ENOMEM;
 	f->name = acc_call_name(k);
+	f->stack = stack;
 	f->step = k->step;
 	f->rank = k->rank;
 	f->rule = "program";
 	f->value = x->error;
 	f->limit = limit;
 	f->bad = true;
-	f->text = acc_say(acc_mem(s),
-		"the forward pass ends otherwise: %s is off by %.2g of the bench's values, and no op call that was"
-		" compared adds it; two programs of one network end within %.2g",
-		f->name, x->error, limit);
+	f->text =
+		begins == ACC_NOCALL
+			? acc_say(acc_mem(s),
+				  "the forward pass ends otherwise: %s is off by %.2g of the bench's values, and no op"
+				  " call that was compared adds it; two programs of one network end within %.2g",
+				  end, x->error, limit)
+			: acc_say(acc_mem(s),
+				  "%s: here the forward pass parts: the numbers that go in are the bench's, and those that"
+				  " it gives are not, or stand in another order; it ends in %s, off by %.2g of the"
+				  " bench's values, where two programs of one network end within %.2g%s%s",
+				  f->name, end, x->error, limit, src[0] != '\0' ? "; at " : "",
+				  src);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
