@@ -539,6 +539,37 @@ Functional.gelu.0.backward.output.0 warning" ]
 	accfmt said | grep -qx "only in the device: 1 op call (Tensor.float.0.forward)"
 }
 
+@test "that a side recomputes its activations is said where it gives again what it gave from that line" {
+	cd "$BATS_TEST_TMPDIR"
+	side() { # op, number, pass, mean ...
+		python3 - "$BATS_TEST_DIRNAME/html" "$@" <<-'END'
+			import sys
+			sys.path.insert(0, sys.argv[1])
+			from make import record
+			record("acc", {"v": 2, "minor": 0, "log": ["x"]})
+			record("source", {"id": "s", "root": "/x", "format": "msprobe", "framework": "pytorch"})
+			for op in "exp", "log":
+			    record("stack", {"id": "line-" + op, "frames": ["File /x/net.py, line 1, in f, x.%s()" % op]})
+			calls = [a.split(",") for a in sys.argv[2:]]
+			for i, (op, number, way, mean) in enumerate(calls):
+			    for io in "in", "out":
+			        key = "Tensor.%s.%s.%s" % (op, number, way)
+			        record("tensor", {"name": "%s.%s.0" % (key, io), "src": "s", "key": key, "op": "Tensor." + op, "stack": "line-" + op,
+			                          "call": int(number), "pass": way, "io": io, "pos": "0", "seq": i, "step": 0, "rank": 0,
+			                          "dtype": "f32", "shape": [4], "stat.max": float(mean) + (io == "out"), "stat.min": -1.0,
+			                          "stat.mean": float(mean), "stat.norm": 300.0 + float(mean)})
+			record("end", {"n": 3 + 2 * len(calls), "st": 0})
+		END
+	}
+	side exp,0,forward,1 log,0,forward,2 log,0,backward,3 exp,0,backward,4 >bench
+	for again in 1 5; do # the same numbers; those of another batch
+		side exp,0,forward,1 log,0,forward,2 log,0,backward,3 exp,1,forward,$again exp,0,backward,4 >device
+		accalign device bench | accmetric -q | accfirstbad | accfmt >said || true
+		grep -q "only in the device: 1 op call (Tensor.exp.1.forward)" said
+		grep -q "one side recomputes its activations" said && [ $again = 1 ] || [ $again != 1 ]
+	done
+}
+
 @test "TF32 is learned from all products, and is no excuse for one" {
 	judge 0 "$J/tf32.acc"
 	says "all f32 matrix products and convolutions differ by 8e-05 or more"

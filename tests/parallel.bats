@@ -112,7 +112,7 @@ says() {
 
 @test "a product and its communication in one kernel, against the two calls" {
 	diff_of 0 mc2-noise tp2
-	says "where the other side has other calls: it computes the same differently"
+	says "the other side has other calls in their place"
 	says "none adds more error than its dtype and kind explain"
 	diff_of 0 sp2-noise smc2
 	says "none adds more error than its dtype and kind explain"

@@ -126,8 +126,7 @@ what(const struct scan *s, const struct suspect *x, struct acc_again *g, const c
 		   x->sum == NULL && x->blame == x->call && before != NULL) {
 		g->range = true;
 		g->first = before;
-		*why = "the producer of its bad input is not in this dump, or is hidden in a compiled"
-		       " function";
+		*why = "the producer of its bad input is not in this dump";
 	} else if (it->measure == ACC_BY_STAT) {
 		if (x->producer != ACC_NOCALL && x->blame == x->call)
 			g->first = acc_call_name(&c->call[c->item[x->producer].call]);

@@ -310,6 +310,8 @@ struct unmatched {
 	uint32_t calls, recomputed, outside;
 	uint32_t beside; /* at a place where the other side has unmatched ones, too */
 	uint32_t first[3];
+	uint32_t sample; /* the first of the recomputed */
+	bool again;      /* it gives what it gave before, from the same line */
 };
 
 static const char *
@@ -335,14 +337,13 @@ reason(const struct acc_case *c, const struct unmatched *l, bool calls,
 		return "; a stage of a pipeline against the whole network";
 	if (!how->framework)
 		return "; the other framework splits operators differently";
-	if (2 * l->recomputed > l->calls)
+	if (l->recomputed > 0 && 2 * l->recomputed > l->calls && l->again)
 		return "; forward calls during backward: one side recomputes its activations";
 	if (2 * l->outside > l->calls)
 		return "; before or after what the other side recorded: a different range, or a run"
 		       " that stopped";
 	if (2 * l->beside > l->calls)
-		return "; where the other side has other calls: it computes the same differently"
-		       " (fused, or split)";
+		return "; the other side has other calls in their place (fused, split, or something else)";
 	return how->format ? "" : "; the other side's recorder may not record these operators";
 }
 
@@ -414,8 +415,51 @@ count(struct acc_case *c, uint32_t first, uint32_t end, struct unmatched only[2]
 			l->first[l->calls] = i;
 		l->calls++;
 		l->outside += i < from || i > to;
-		l->recomputed += i > from && i < to && backward && !k->backward;
+		if (i > from && i < to && backward && !k->backward && l->recomputed++ == 0)
+			l->sample = i;
 	}
+}
+
+/* Its line, and what is known of the numbers that it gives; 0: nothing. */
+static uint64_t
+given_at(struct acc_case *c, const struct acc_call *k, int side)
+{
+	static const char *const stat[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
+	const char *prefix = side == ACC_A ? "a." : "b.";
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		struct acc_rec *r;
+		if (&c->call[c->item[i].call] != k || c->item[i].kind != ACC_ITEM_TENSOR ||
+			!acc_is_output(&c->item[i]) ||
+			acc_case_record(c, &c->item[i], &r, NULL) < 0)
+			continue;
+		const struct acc_str line = acc_get_text(r, prefix, "stack");
+		uint64_t h = line.n > 0 ? acc_hash(line.p, line.n) : 0;
+		for (size_t s = 0; s < sizeof stat / sizeof *stat && h != 0; s++) {
+			double v;
+			const uint64_t was = h;
+			h = 0;
+			if (acc_as_f64(acc_get(r, prefix, stat[s]), &v))
+				h = was ^ acc_hash(&v, sizeof v) * (s + 2);
+		}
+		return h;
+	}
+	return 0;
+}
+
+/* Did its side give the same before, from the same line? A second batch gives something else. */
+static bool
+gave_before(struct acc_case *c, uint32_t call)
+{
+	const struct acc_call *k = &c->call[call];
+	const int side = side_of(k);
+	const uint64_t now = given_at(c, k, side);
+	for (uint32_t i = call; now != 0 && i-- > 0 && c->call[i].segment == k->segment;) {
+		const struct acc_call *o = &c->call[i];
+		if (!o->backward && o->op_id == k->op_id && o->key[side] != NULL &&
+			given_at(c, o, side) == now)
+			return true;
+	}
+	return false;
 }
 
 int
@@ -433,7 +477,9 @@ acc_say_unmatched(struct acc_case *c, struct acc_err *e)
 	}
 	if (only[ACC_A].calls + only[ACC_B].calls > 0 && both != ACC_NOCALL)
 		rc = acc_recorded(c, &c->call[both], &how, e);
-	for (int side = ACC_A; side <= ACC_B && rc >= 0; side++)
+	for (int side = ACC_A; side <= ACC_B && rc >= 0; side++) {
+		only[side].again = only[side].recomputed > 0 && gave_before(c, only[side].sample);
 		rc = say_unmatched(c, &only[side], whose[side], &how, e);
+	}
 	return rc < 0 ? rc : 0;
 }
