@@ -96,7 +96,7 @@ compare() { # status, device, bench: the findings in $text
 	[[ $text == *"first w_scale_inv, off by up to 0.025 of the bench's, of which all is as small as the tolerance of 1e-05" ]]
 }
 
-@test "GGUF: names and rows of llama.cpp's; what is quantized is named" {
+@test "GGUF: names and rows of llama.cpp's" {
 	compare 0 model.gguf hf.safetensors
 	[[ $text == "21 tensors compared: 21 with the same values, 21 under another name, 4 in another layout"* ]]
 	compare 0 hf.safetensors model.gguf
@@ -109,16 +109,41 @@ compare() { # status, device, bench: the findings in $text
 	[[ $text == *"4 weights in a layout that the name does not have: blk.0.attn_q.weight with model.layers.0.self_attn.q_proj.weight (in the same order, which attn_q of llama.cpp does not have)"* ]]
 	compare 1 hf.safetensors plain.gguf
 	compare 1 plain.gguf mcore-right
-	compare 2 q8.gguf wide.safetensors
-	[[ $text == "2 tensors compared: 1 with the same values, 1 not compared"* ]]
-	run -2 --separate-stderr accdump-read q8.gguf
-	[[ $stderr == *"q8.gguf: token_embd.weight: quantized, as Q8_0, which is not decoded" ]]
 	head -c 2000 model.gguf >cut.gguf
 	run -2 --separate-stderr accdump-read cut.gguf
 	[[ $stderr == *"the file ends before its tensor does"* ]]
 	head -c 700 model.gguf >cut.gguf
 	run -2 --separate-stderr accdump-read cut.gguf
 	[[ $stderr == *"the head ends too early"* ]]
+}
+
+@test "GGUF that is quantized: the same within its own rounding" {
+	tar -xzf "$BATS_TEST_DIRNAME/data/weights/quantized.tar.gz"
+	for x in q8 q4; do
+		compare 0 $x.gguf hf.safetensors
+		[[ $text == "21 tensors compared: 5 the same but for a cast, 16 the same within the rounding of their quantized format, 21 under another name, 4 in another layout"* ]]
+		compare 0 hf.safetensors $x.gguf
+	done
+	compare 0 q4.gguf q8.gguf
+	compare 1 q4-plain.gguf hf.safetensors
+	[[ $text == *"4 weights in a layout that the name does not have: blk.0.attn_q.weight "*"which attn_q of llama.cpp does not have"* ]]
+	# One row of one weight; two weights that have changed places.
+	compare 1 hf.safetensors q8-signs.gguf
+	compare 1 q8-signs.gguf hf.safetensors
+	[[ $text == *"1 with other values, "*"first blk.1.ffn_up.weight, off by up to "*" times what the rounding of its format can do; "* ]]
+	compare 1 q4-layers.gguf hf.safetensors
+	[[ $text == *" 2 with other values"*"first blk.0.ffn_up.weight"* ]]
+	# What each type stands for, by another's code; and one that is not decoded.
+	compare 2 kinds.gguf kinds.safetensors
+	[[ $text == "8 tensors compared: 8 the same but for a cast, 1 only in the device"* ]]
+	run -2 --separate-stderr accdump-read kinds.gguf
+	[[ $stderr == *"kinds.gguf: Q2_K: quantized, as Q2_K, which is not decoded" ]]
+	[ "$(accdump-read kinds.gguf 2>/dev/null | accfmt --json | jq -c 'select(.name == "Q6_K") | [.dtype, ."dtype.raw", .enc, .clen, .shape]')" = \
+		'["f32","Q6_K","Q6_K",420,[2,256]]' ]
+	# In a stream that brings the values alone, nothing says how far rounding may move them.
+	accdump-read --inline q8.gguf >q8.acc
+	compare 2 q8.acc hf.safetensors
+	[[ $text == *" 16 not compared"* ]]
 }
 
 @test "ONNX: initializers, in the file and beside it; what has no fixed length is named" {

@@ -88,8 +88,24 @@ enum { ACC_MAXDIM = 64 };
 /* ACC_LATIN1: each byte as the code point of its value in UTF-8, as pickles of protocol 2 spell
  * bytes; only for storages of a few MiB. ACC_MSCKPT: the contents, one after the other, of the
  * values of a MindSpore checkpoint that begin at off and take clen bytes. ACC_PARTS: the storage is
- * put together of what lies in several places, see acc_parts. */
-enum acc_enc { ACC_STORED, ACC_DEFLATE, ACC_LATIN1, ACC_MSCKPT, ACC_PARTS };
+ * put together of what lies in several places, see acc_parts. The others are GGUF's types of quantized weights,
+ * f32 when they are decoded. */
+enum acc_enc {
+	ACC_STORED,
+	ACC_DEFLATE,
+	ACC_LATIN1,
+	ACC_MSCKPT,
+	ACC_PARTS,
+	ACC_Q4_0,
+	ACC_Q4_1,
+	ACC_Q5_0,
+	ACC_Q5_1,
+	ACC_Q8_0,
+	ACC_Q4_K,
+	ACC_Q5_K,
+	ACC_Q6_K,
+	ACC_NENC
+};
 
 /* A storage whose elements lie in several others: n parts, each with its source and file, where it lies
  * there, and what stands of that in a reference else; crc32 is NULL, or < 0 of a part that has none.
@@ -138,7 +154,10 @@ struct acc_ref {
 	struct acc_str file;        /* relative to its source's root; empty: no file */
 	uint64_t off, len;          /* bytes, uncompressed length */
 	enum acc_enc enc;
-	uint64_t clen;          /* encoded bytes at off, if enc is not ACC_STORED */
+	uint64_t clen; /* encoded bytes at off, if enc is not ACC_STORED */
+	/* Of what is quantized: not the values, but how far its rounding may have moved each. Only of
+	 * references that are made here. */
+	bool reach;
 	struct acc_parts parts; /* of ACC_PARTS, where there is no file, and off is 0 */
 	bool has_crc;
 	uint32_t crc32; /* of the len uncompressed bytes */

@@ -275,6 +275,13 @@
 		"one", \
 		"the absolute part, 1e-5, is for numbers of about 1, and a scale or a moment of an optimizer " \
 		"is all below it; what is merged in f32 is off by some u of f32") \
+	X(REACH, 1, \
+		"of what a quantized format's rounding may do to an element (m.reach): a weight in it that " \
+		"is the bench's", \
+		"half a step to the nearest number; up to one where the grid is longer on one side (Q4_0, " \
+		"Q5_0) or its scale is searched; and what the scale's own rounding adds (lib/io/quant.c)") \
+	X(REACH_RMS, 0.5, "of the same, in the root mean square (m.reach.rms)", \
+		"rounding to the nearest is half a step at most") \
 	X(VALUES_NOISE, 1e-7, "all values of a vector below it may be noise", \
 		"biases whose gradient is 0 in exact arithmetic are what u of f32 leaves") \
 	X(STAGES_SHARE, 0.1, \

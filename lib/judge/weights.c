@@ -3,6 +3,7 @@
 #include "judge/weights.h"
 #include "acc/tensor.h"
 #include "acc/say.h"
+#include "io/quant.h"
 
 #include <math.h>
 
@@ -72,6 +73,32 @@ is_small(const struct acc_item *it, const struct acc_rec *r)
 	return it->rms > LIMIT_VALUES_SMALL + rtol && (it->ndim > 1 || most > LIMIT_VALUES_NOISE);
 }
 
+/* Of a pair of which a side is quantized: 1, the same within the rounding of its format; 0, not; < 0: nothing says. */
+static int
+rounded(const struct acc_rec *r)
+{
+	static const char *const side[] = {"a.", "b."};
+	double most = NAN, rms = NAN;
+	if (acc_as_f64(acc_get(r, "", "m.reach"), &most) &&
+		acc_as_f64(acc_get(r, "", "m.reach.rms"), &rms))
+		return most <= LIMIT_REACH && rms <= LIMIT_REACH_RMS;
+	for (int k = 0; k < 2; k++)
+		if (acc_quant_named(acc_get_text(r, side[k], "dtype.raw")) != ACC_STORED)
+			return -1;
+	return 0;
+}
+
+/* Were statistics all that could be compared, and are the elements other ones by their hashes? A weight with rows in
+ * another order has the same statistics. */
+static bool
+same_statistics_alone(const struct acc_rec *r)
+{
+	const struct acc_str a = acc_get_text(r, "a.", "s.hash"),
+			     b = acc_get_text(r, "b.", "s.hash");
+	return acc_get(r, "", "m.skip") != NULL && a.n > 0 && b.n > 0 && !acc_str_eq(a, b) &&
+	       acc_str_eq(acc_get_text(r, "a.", "dtype"), acc_get_text(r, "b.", "dtype"));
+}
+
 static void
 values(struct acc_weights *t, const struct acc_rec *r, uint32_t i, bool guessed)
 {
@@ -87,8 +114,14 @@ values(struct acc_weights *t, const struct acc_rec *r, uint32_t i, bool guessed)
 		} else {
 			acc_some_add(&t->unknown, i);
 		}
+	} else if (isnan(same) && !known && it->rms == 0 && same_statistics_alone(r)) {
+		acc_some_add(&t->unknown, i);
+		t->unseen = true;
 	} else if (same == 1 || (isnan(same) && (known ? equal : it->rms == 0))) {
 		acc_some_add(it->note_dtype ? &t->cast : &t->same, i);
+	} else if (rounded(r) != 0) {
+		acc_some_add(rounded(r) > 0 ? &t->quantized : &t->unknown, i);
+		t->unseen |= rounded(r) < 0;
 	} else if ((outside == 0 && !is_small(it, r)) ||
 		   (isnan(outside) && it->rms <= LIMIT_VALUES_U * acc_unit(it->dtype[ACC_B]))) {
 		acc_some_add(&t->near, i);
@@ -207,7 +240,7 @@ say(struct acc_weights *t, const struct acc_some *s, const char *rule, const cha
 static const char *
 how_far(struct acc_weights *t, const struct acc_item *it, struct acc_err *e)
 {
-	double out = NAN, rtol = NAN, atol = NAN, nonfinite = NAN;
+	double out = NAN, rtol = NAN, atol = NAN, rms = NAN, nonfinite = NAN;
 	struct acc_rec *r;
 	if (isnan(it->max))
 		return "of a different shape";
@@ -217,6 +250,12 @@ how_far(struct acc_weights *t, const struct acc_item *it, struct acc_err *e)
 	if (nonfinite > 0)
 		return acc_say(&t->c->mem, "NaN or Inf on one side alone in %.0f element%s",
 			nonfinite, nonfinite == 1 ? "" : "s");
+	if (acc_as_f64(acc_get(r, "", "m.reach"), &out) &&
+		acc_as_f64(acc_get(r, "", "m.reach.rms"), &rms))
+		return acc_say(&t->c->mem,
+			"off by up to %.2g times what the rounding of its format can do; %.2g in the "
+			"root mean square",
+			out, rms);
 	acc_as_f64(acc_get(r, "", "m.outside"), &out);
 	acc_as_f64(acc_get(r, "", "m.rtol"), &rtol);
 	acc_as_f64(acc_get(r, "", "m.atol"), &atol);
@@ -306,12 +345,14 @@ static int
 summary(struct acc_weights *t, struct acc_err *e)
 {
 	const char *text = "";
-	uint64_t pairs = t->same.n + t->cast.n + t->near.n + t->other.n + t->apart.n + t->unknown.n;
+	uint64_t pairs = t->same.n + t->cast.n + t->quantized.n + t->near.n + t->other.n +
+			 t->apart.n + t->unknown.n;
 	/* Square matrices alone turned: nobody has meant that. */
 	bool turned = t->turned > 0 && t->convention == 0 && t->straight > 0;
 	bool unmatched = t->only[ACC_A].n + t->only[ACC_B].n > 0;
 	put(t, &text, t->same.n, "with the same values");
 	put(t, &text, t->cast.n, "the same but for a cast");
+	put(t, &text, t->quantized.n, "the same within the rounding of their quantized format");
 	put(t, &text, t->near.n, "the same within torch.testing's tolerance");
 	put(t, &text, t->other.n, "with other values");
 	put(t, &text, t->apart.n, "without their content on the other side");
@@ -355,6 +396,8 @@ judge(struct acc_case *c, struct acc_err *e)
 			rc = look(&t, i, e);
 	if (rc >= 0)
 		rc = acc_odd_find(&t.odd, c, e);
+	if (t.unseen)
+		c->nothing = "the elements of some weights cannot be seen";
 	if (rc >= 0)
 		rc = summary(&t, e);
 	if (rc >= 0)

@@ -63,7 +63,6 @@ name_rows(struct acc_laid *p, struct acc_str a, struct acc_str b, struct acc_str
 		acc_rows_of(b, llama_cpp[1])};
 	const struct acc_laid_out l = acc_layout_parse(layout);
 	int which = 0;
-	p->expert = (struct acc_expert){-1, -1};
 	/* One along an axis of experts. */
 	if (l.nparts > 0 && l.nperm == 0 && l.axis == 0 && l.len == 1 &&
 		acc_expert_of(l.side == 'a' ? a : b).number < 0) {
@@ -137,14 +136,20 @@ acc_odd_add(struct acc_odd *o, const struct acc_case *c, uint32_t item, const st
 		return ACC_ENOMEM;
 	o->v = p;
 	p += o->n++;
-	*p = (struct acc_laid){.item = item, .varied = !it->a_flat, .count = it->count};
+	*p = (struct acc_laid){.item = item,
+		.varied = !it->a_flat,
+		.count = it->count,
+		.fits = -1,
+		.expert = {-1, -1}};
 	a = acc_get_text(r, "a.", "name");
 	b = acc_get_text(r, "b.", "name");
 	const uint64_t role[4] = {without_layer(a), without_layer(b), shape(r, "a."),
 		shape(r, "b.")};
 	p->role = acc_hash(role, sizeof role);
-	name_rows(p, a, b, layout,
-		(const bool[2]){of_llama_cpp(o, r, "a."), of_llama_cpp(o, r, "b.")});
+	/* Statistics and checksums say nothing of an order. */
+	if (acc_str_is(acc_get_text(r, "", "m.mode"), "tensor"))
+		name_rows(p, a, b, layout,
+			(const bool[2]){of_llama_cpp(o, r, "a."), of_llama_cpp(o, r, "b.")});
 	/* A tensor whose shape alone differs is in its own order. */
 	if (layout.n == 0 || memchr(layout.p, '(', layout.n) == NULL)
 		return 0;

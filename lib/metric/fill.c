@@ -264,6 +264,7 @@ put_pair(struct acc_measurer *m, struct slot *s, struct acc_reading *got)
 	if (rc == 0)
 		rc = put_layout(m, r, s, got);
 	rc = rc == 0 ? acc_measurer_part(m, s, got) : rc;
+	rc = rc == 0 ? acc_reach_put(r, &s->reach) : rc;
 	return rc == 0 ? put_all(m, r, "", ACC_OF_PAIR, s->second) : rc;
 }
 

@@ -282,6 +282,7 @@ enter(struct acc_measurer *m, const struct acc_rec *r, struct slot **out)
 	s->done = s->gradient = s->few = s->laid = s->preset = s->equal = false;
 	s->hashing = '\0';
 	s->call = 0;
+	s->reach.is = false;
 	m->held += s->held;
 	m->n++;
 	*out = s;

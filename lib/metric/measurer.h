@@ -28,6 +28,12 @@ struct known {
 	struct acc_str chunks; /* s.chunks; borrowed from the record; empty: unknown */
 };
 
+/* Differences as parts of how far a format's rounding may have moved an element. */
+struct reach {
+	bool is;
+	double max, sum, n; /* sum: of squares */
+};
+
 struct slot {
 	struct acc_rec rec;
 	size_t held;
@@ -43,6 +49,7 @@ struct slot {
 	struct layout layout;
 	struct acc_reading *direct; /* what row-major order gave; NULL: it cannot be */
 	struct second *second;      /* while it runs */
+	struct reach reach;         /* once it has */
 	struct known known;         /* of the side that was measured before */
 	char hashing;               /* 'a' or 'b', while that side's content is hashed alone */
 	bool checked;               /* then, what is hashed was checked when it was measured */
@@ -101,6 +108,12 @@ int acc_measurer_fill(struct acc_measurer *m, struct slot *s, struct acc_reading
 /* Begin a second pass of what m->reading is the first: 1, or 0 where none is due. */
 int acc_second_begin(struct acc_measurer *m, struct slot *s);
 void acc_second_end(struct slot *s);
+/* Is one of the two quantized, and are they not the same? Then their differences are measured, by a thread of the
+ * pool. 0 or < 0. */
+bool acc_reach_due(const struct slot *s, const struct acc_reading *got);
+int acc_reach_measure(const struct acc_measurer *m, struct slot *s, struct acc_err *ea,
+	struct acc_err *eb);
+int acc_reach_put(struct acc_rec *r, const struct reach *x);
 /* Which rank's part of a folded tensor holds the element that is furthest off: fold.rank. 0 or < 0. */
 int acc_measurer_part(const struct acc_measurer *m, struct slot *s, const struct acc_reading *got);
 /* Are the two of different numbers of elements? */

@@ -20,7 +20,7 @@ run(void *arg)
 	struct second *p = s->second;
 	for (int i = 0; i < p->m->nsecond; i++)
 		p->m->second[i]->begin(p->state[i], &p->got, &s->a.ref, &s->b.ref);
-	for (bool again = true; again && p->rc >= 0;) {
+	for (bool again = p->m->nsecond > 0; again && p->rc >= 0;) {
 		p->rc = acc_side_walk(p->m->roots, &s->a, &s->b, false, chunk, p, &p->got.err_a,
 			&p->got.err_b);
 		again = false;
@@ -33,13 +33,16 @@ run(void *arg)
 				p->rc = acc_nomem(&p->got.err_a);
 		}
 	}
+	if (p->rc >= 0 && acc_reach_due(s, &p->got))
+		p->rc = acc_reach_measure(p->m, s, &p->got.err_a, &p->got.err_b);
 }
 
 int
 acc_second_begin(struct acc_measurer *m, struct slot *s)
 {
 	struct acc_err e = {0};
-	if (m->nsecond == 0 || !m->reading.has_two || m->reading.two.n == 0)
+	if (!m->reading.has_two || m->reading.two.n == 0 ||
+		(m->nsecond == 0 && !acc_reach_due(s, &m->reading)))
 		return 0;
 	struct second *p = s->second = calloc(1, sizeof *p);
 	if (p == NULL)

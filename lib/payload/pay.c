@@ -22,6 +22,7 @@ struct acc_pay {
 	struct acc_strided *strided;
 	struct acc_pieces *pieces;
 	struct acc_parted *parts;
+	struct acc_scaled *scaled;
 	struct acc_deflated *deflated;
 	uint64_t next;   /* where the deflated one stands */
 	uint32_t before; /* CRC-32 of what stands before its first element */
@@ -169,13 +170,15 @@ layout(struct acc_pay *p, struct acc_err *e)
 		p->pieces = acc_pieces_open(r, p->fd, e);
 		return p->pieces == NULL ? -1 : 0;
 	}
-	p->plain = p->plain && (r->enc == ACC_STORED || r->enc == ACC_PARTS);
+	if (r->enc > ACC_PARTS && (p->scaled = acc_scaled_open(r, p->fd, e)) == NULL)
+		return -1;
+	p->plain = p->plain && (r->enc == ACC_STORED || r->enc >= ACC_PARTS);
 	if (p->plain)
 		return 0;
 	uint8_t *mem = NULL;
-	if (r->enc != ACC_STORED && r->enc != ACC_PARTS && (mem = decode_whole(p, e)) == NULL)
+	if (r->enc != ACC_STORED && r->enc < ACC_PARTS && (mem = decode_whole(p, e)) == NULL)
 		return -1;
-	p->strided = acc_strided_open(r, p->fd, mem, p->parts, e);
+	p->strided = acc_strided_open(r, p->fd, mem, p->parts, p->scaled, e);
 	if (p->strided == NULL)
 		free(mem);
 	return p->strided == NULL ? -1 : 0;
@@ -239,6 +242,7 @@ acc_pay_close(struct acc_pay *p)
 	acc_deflated_close(p->deflated);
 	acc_pieces_close(p->pieces);
 	acc_parted_close(p->parts);
+	acc_scaled_close(p->scaled);
 	if (p->fd >= 0)
 		close(p->fd);
 	free(p);
@@ -316,6 +320,8 @@ get(struct acc_pay *p, uint64_t first, size_t n, bool sum, uint64_t *touched, vo
 		return acc_strided_read(p->strided, first, n, out, e);
 	if (p->parts != NULL)
 		return acc_parted_read(p->parts, p->ref.first + first, n, sum, touched, out, e);
+	if (p->scaled != NULL)
+		return acc_scaled_read(p->scaled, p->ref.first + first, n, out, e);
 	return acc_file_pread(p->fd, out, n * p->size,
 		p->ref.off + (p->ref.first + first) * p->size, e);
 }
@@ -378,7 +384,7 @@ acc_pay_peek_each(struct acc_pay *p, const uint64_t *at, size_t n, void *out, st
 void
 acc_pay_map(struct acc_pay *p)
 {
-	if (acc_pay_random(p) && p->pieces == NULL && p->parts == NULL &&
+	if (acc_pay_random(p) && p->pieces == NULL && p->parts == NULL && p->scaled == NULL &&
 		p->count * p->size >= MIN_MAPPED)
 		p->mapped = acc_mapped_open(p->fd, p->ref.off + p->ref.first * p->size,
 			p->count * p->size);

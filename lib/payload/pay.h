@@ -65,11 +65,18 @@ int acc_parted_same(const struct acc_parted *p, uint64_t touched, struct acc_err
 int acc_parted_sums(const struct acc_parted *p, struct acc_err *e);
 void acc_parted_close(struct acc_parted *p);
 
+/* A tensor in blocks with scales; see scaled.c. fd is borrowed. */
+struct acc_scaled;
+struct acc_scaled *acc_scaled_open(const struct acc_ref *ref, int fd, struct acc_err *e);
+int acc_scaled_read(const struct acc_scaled *b, uint64_t first, size_t n, void *out,
+	struct acc_err *e);
+void acc_scaled_close(struct acc_scaled *b);
+
 /* Walks an array of any strides in row-major order; see strided.c. */
 struct acc_strided;
-/* fd, mem (the storage in memory, which is then owned) or parts is the source. */
+/* fd, mem (the storage in memory, which is then owned), parts or scaled is the source. */
 struct acc_strided *acc_strided_open(const struct acc_ref *ref, int fd, uint8_t *mem,
-	struct acc_parted *parts, struct acc_err *e);
+	struct acc_parted *parts, const struct acc_scaled *scaled, struct acc_err *e);
 int acc_strided_read(struct acc_strided *s, uint64_t first, size_t n, void *out, struct acc_err *e);
 int acc_strided_peek(struct acc_strided *s, uint64_t index, void *out, struct acc_err *e);
 void acc_strided_close(struct acc_strided *s);

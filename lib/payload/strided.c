@@ -17,9 +17,10 @@ enum { TILE = 2 << 20, SPAN = 64 << 10 };
 
 struct acc_strided {
 	int fd;
-	uint8_t *mem;             /* the storage, or NULL: in the file */
-	struct acc_parted *parts; /* it is put together of these, or NULL */
-	uint64_t off;             /* of element 0 of the storage, in the file or in mem */
+	uint8_t *mem;                    /* the storage, or NULL: in the file */
+	struct acc_parted *parts;        /* it is put together of these, or NULL */
+	const struct acc_scaled *scaled; /* or it is decoded; or NULL */
+	uint64_t off;                    /* of element 0 of the storage, in the file or in mem */
 	size_t size;
 	uint32_t ndim;
 	int64_t shape[ACC_MAXDIM], stride[ACC_MAXDIM];
@@ -89,7 +90,7 @@ tiles(struct acc_strided *s)
 
 struct acc_strided *
 acc_strided_open(const struct acc_ref *ref, int fd, uint8_t *mem, struct acc_parted *parts,
-	struct acc_err *e)
+	const struct acc_scaled *scaled, struct acc_err *e)
 {
 	struct acc_strided *s = calloc(1, sizeof *s);
 	if (s == NULL) {
@@ -98,6 +99,7 @@ acc_strided_open(const struct acc_ref *ref, int fd, uint8_t *mem, struct acc_par
 	}
 	s->fd = fd;
 	s->parts = parts;
+	s->scaled = scaled;
 	s->off = mem != NULL ? 0 : ref->off;
 	s->size = acc_dtype_of(ref->dtype)->size;
 	s->first = ref->first;
@@ -157,6 +159,8 @@ fetch(struct acc_strided *s, int64_t at, int64_t n, struct acc_err *e)
 			s->span, e);
 		return rc < 0 ? rc : acc_parted_same(s->parts, touched, e);
 	}
+	if (s->scaled != NULL)
+		return acc_scaled_read(s->scaled, (uint64_t)at, (size_t)n, s->span, e);
 	return acc_file_pread(s->fd, s->span, (size_t)n * s->size, s->off + (uint64_t)at * s->size,
 		e);
 }

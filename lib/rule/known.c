@@ -63,7 +63,7 @@ const struct acc_known acc_known[] = {
 		SIDED("audit.cause.msg") SIDED("audit.doubt.msg")
 	/* measures that are no row of a table, and what went wrong */
 	SIDED("stat.first") SIDED("stat.worst") SIDED("stat.worst.at") SIDED("s.few")
-		WHOLE("m.mode") WHOLE("m.skip") WHOLE("m.layout") WHOLE("m.padded") WHOLE("m.whole")
+		WHOLE("m.mode") WHOLE("m.skip") WHOLE("m.layout") WHOLE("m.padded") WHOLE("m.whole") WHOLE("m.reach") WHOLE("m.reach.rms")
 			WHOLE("m.accuracy") SIDED("err") SIDED("audit.ok") SIDED("audit.err") SIDED(
 				"audit.err_max") SIDED("audit.limit") SIDED("audit.limit_max")
 				SIDED("audit.slope") SIDED("audit.limit_slope") SIDED("audit.form")

@@ -1,6 +1,14 @@
 #include "acc/stream.h"
 
+#include "io/quant.h"
+
 static const char *const encodings[] = {"", "deflate", "latin1", "msckpt"};
+
+static const char *
+encoding(enum acc_enc enc)
+{
+	return enc <= ACC_MSCKPT ? encodings[enc] : acc_quant_of(enc)->name;
+}
 
 static int
 put_parts(struct acc_rec *r, const struct acc_parts *p)
@@ -39,7 +47,7 @@ acc_ref_put(struct acc_rec *r, const struct acc_ref *ref)
 	rc |= acc_add(r, "", "off", acc_uint(ref->off));
 	rc |= acc_add(r, "", "len", acc_uint(ref->len));
 	if (ref->enc != ACC_STORED) {
-		rc |= acc_add(r, "", "enc", acc_ctext(encodings[ref->enc]));
+		rc |= acc_add(r, "", "enc", acc_ctext(encoding(ref->enc)));
 		rc |= acc_add(r, "", "clen", acc_uint(ref->clen));
 	}
 	if (ref->has_crc)
@@ -248,6 +256,8 @@ storage(const struct acc_val *const v[ACC_REF_N], struct acc_ref *ref, struct ac
 		for (int i = ACC_DEFLATE; i <= ACC_MSCKPT; i++)
 			if (acc_str_is(s, encodings[i]))
 				ref->enc = (enum acc_enc)i;
+		if (ref->enc == ACC_STORED)
+			ref->enc = acc_quant_named(s);
 		if (ref->enc == ACC_STORED)
 			return wrong(e, ACC_REF_ENC);
 		if (!size(v[ACC_REF_CLEN], -1, &ref->clen))

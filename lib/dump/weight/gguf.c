@@ -1,8 +1,9 @@
-/* Weights in GGUF, as llama.cpp writes them: a file, or those of a folder. What is quantized is named and not
- * decoded. */
+/* Weights in GGUF, as llama.cpp writes them: a file, or those of a folder. What is quantized is decoded where it
+ * is read, see io/quant.h; types that are not are named. */
 #include "dump/place.h"
 #include "dump/weight/weight.h"
 #include "dump/weight/weight_map.h"
+#include "io/quant.h"
 
 #include <endian.h>
 #include <unistd.h>
@@ -275,6 +276,31 @@ head(struct gguf *g, uint64_t *data)
 
 /* --- its tensors --- */
 
+/* Of what type it is: its dtype, encoding and bytes. */
+static int
+size_of(const struct tensor *t, uint64_t count, struct acc_ref *ref, struct acc_err *e)
+{
+	size_t k = 0;
+	while (k < NTYPES && types[k].type != t->type)
+		k++;
+	if (k == NTYPES)
+		return acc_fail(e, ACC_EUNSUP, "unknown type %u of GGUF", t->type);
+	ref->dtype = types[k].dtype;
+	ref->enc = acc_quant_type(t->type);
+	const struct acc_quant *q = acc_quant_of(ref->enc);
+	if (q == NULL && ref->dtype == ACC_NODTYPE)
+		return acc_fail(e, ACC_EUNSUP, "quantized, as %s, which is not decoded",
+			types[k].name);
+	if (q != NULL && (t->ndim == 0 || t->shape[t->ndim - 1] % q->n != 0))
+		return acc_fail(e, ACC_EFORMAT, "rows that are no blocks of %s", q->name);
+	if (q != NULL) {
+		ref->dtype = ACC_F32;
+		ref->clen = count / q->n * q->size;
+	}
+	ref->len = count * acc_dtype_of(ref->dtype)->size;
+	return 0;
+}
+
 static int
 put(struct gguf *g, const struct tensor *t, uint64_t data, struct acc_err *e)
 {
@@ -291,21 +317,14 @@ put(struct gguf *g, const struct tensor *t, uint64_t data, struct acc_err *e)
 		.ref = &ref,
 		.dtype_raw = acc_str(k < NTYPES ? types[k].name : "?"),
 		.several = true};
-	if (k == NTYPES)
-		acc_fail(&bad, ACC_EUNSUP, "unknown type %u of GGUF", t->type);
-	else if (types[k].dtype == ACC_NODTYPE)
-		acc_fail(&bad, ACC_EUNSUP, "quantized, as %s, which is not decoded", types[k].name);
-	else
-		ref.dtype = types[k].dtype;
-	const uint64_t size = acc_dtype_of(ref.dtype)->size;
-	if (bad.code == 0 && (!acc_count(ref.shape, ref.ndim, &count) || count > UINT64_MAX / 16 ||
-				     t->off % g->alignment != 0)) {
+	if (!acc_count(ref.shape, ref.ndim, &count) || count > UINT64_MAX / 16 ||
+		t->off % g->alignment != 0) {
 		acc_fail(&bad, ACC_EFORMAT, "an impossible shape or place");
-	} else if (bad.code == 0) {
+	} else if (size_of(t, count, &ref, &bad) == 0) {
+		const uint64_t size = ref.enc == ACC_STORED ? ref.len : ref.clen;
 		ref.off = data + t->off;
-		ref.len = count * size;
 		if (t->off > g->info.size || data > g->info.size - t->off ||
-			ref.len > g->info.size - ref.off)
+			size > g->info.size - ref.off)
 			acc_fail_at(&bad, ACC_ETRUNC, g->info.size,
 				"the file ends before its tensor does");
 	}

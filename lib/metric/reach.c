@@ -1,0 +1,114 @@
+/* Are two tensors, of which one is quantized at least, the same but for the rounding of its format? Each
+ * difference is measured by how far that may have moved the element. */
+#include "metric/measurer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "io/quant.h"
+
+/* Both sides, and of each that is quantized how far. */
+enum { SIDES = 2, ALL = 2 * SIDES };
+
+static bool
+is_quantized(const struct side *s)
+{
+	return s->payload && acc_quant_of(s->ref.enc) != NULL;
+}
+
+bool
+acc_reach_due(const struct slot *s, const struct acc_reading *got)
+{
+	return got->has_two && got->two.same < got->two.n &&
+	       (is_quantized(&s->a) || is_quantized(&s->b));
+}
+
+struct walk {
+	struct acc_pay *pay[ALL];
+	uint8_t *raw;
+	double *value[ALL];
+	enum acc_dtype dtype[ALL];
+};
+
+static int
+open_walk(struct walk *w, const struct acc_measurer *m, const struct side *const side[SIDES],
+	struct acc_err *const err[SIDES])
+{
+	w->raw = malloc((size_t)ACC_CHUNK * 16);
+	for (int i = 0; i < ALL; i++) {
+		const struct side *s = side[i % SIDES];
+		struct acc_err *e = err[i % SIDES];
+		struct acc_ref ref = s->ref;
+		if (i >= SIDES && !is_quantized(s))
+			continue;
+		ref.reach = i >= SIDES;
+		ref.has_crc = false;
+		ref.parts.crc32 = NULL;
+		w->dtype[i] = ref.dtype;
+		w->pay[i] = acc_pay_open(m->roots, s->src, &ref, e);
+		w->value[i] = malloc(ACC_CHUNK * sizeof(double));
+		if (w->pay[i] != NULL && (w->raw == NULL || w->value[i] == NULL))
+			acc_nomem(e);
+		if (e->code < 0)
+			return e->code;
+	}
+	return 0;
+}
+
+static void
+add(struct reach *r, const struct walk *w, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		double far = 0;
+		for (int k = 0; k < SIDES; k++)
+			far += w->pay[SIDES + k] != NULL
+				       ? w->value[SIDES + k][i]
+				       : acc_dtype_of(w->dtype[k])->eps / 2 * fabs(w->value[k][i]);
+		const double d = fabs(w->value[0][i] - w->value[1][i]);
+		const double x = d == 0 ? 0 : d / far;
+		r->max = x > r->max || isnan(x) ? x : r->max;
+		r->sum += x * x;
+	}
+	r->n += (double)n;
+}
+
+int
+acc_reach_measure(const struct acc_measurer *m, struct slot *s, struct acc_err *ea,
+	struct acc_err *eb)
+{
+	const struct side *const side[SIDES] = {&s->a, &s->b};
+	struct acc_err *const err[SIDES] = {ea, eb};
+	struct walk w = {.raw = NULL};
+	int rc = open_walk(&w, m, side, err);
+	const uint64_t n = rc == 0 ? acc_pay_count(w.pay[0]) : 0;
+	s->reach = (struct reach){.is = true};
+	for (uint64_t at = 0; at < n && rc == 0; at += ACC_CHUNK) {
+		const size_t k = n - at < ACC_CHUNK ? (size_t)(n - at) : ACC_CHUNK;
+		for (int i = 0; i < ALL && rc == 0; i++) {
+			const void *p;
+			if (w.pay[i] == NULL)
+				continue;
+			rc = acc_pay_read(w.pay[i], at, k, w.raw, &p, err[i % SIDES]);
+			if (rc == 0)
+				acc_kernel_load(w.dtype[i], p, k, w.value[i]);
+		}
+		if (rc == 0)
+			add(&s->reach, &w, k);
+	}
+	for (int i = 0; i < ALL; i++) {
+		acc_pay_close(w.pay[i]);
+		free(w.value[i]);
+	}
+	free(w.raw);
+	return rc;
+}
+
+int
+acc_reach_put(struct acc_rec *r, const struct reach *x)
+{
+	if (!x->is)
+		return 0;
+	int rc = acc_add(r, "", "m.reach", acc_f64(x->max));
+	return rc < 0 ? rc
+		      : acc_add(r, "", "m.reach.rms", acc_f64(x->n > 0 ? sqrt(x->sum / x->n) : 0));
+}
