@@ -168,7 +168,7 @@ NPY_=name,file,dtype,shape,stride,order,off,len
 		run -2 --separate-stderr accdump-read x
 		[[ $stderr == "accdump-read: x: $2"* ]] || { echo "$stderr"; return 1; }
 	}
-	one '\x89HDF\r\n\x1a\n\0' "HDF5 is not read: save its arrays by numpy.savez"
+	one '\x89HDF\r\n\x1a\n\0' "not an HDF5 file"
 	one 'BZh91AY' "bzip2 is not read: decompress it"
 	one 'SQLite format 3\0' "SQLite is not read"
 	one 'GGUF, a text' "unrecognised format"

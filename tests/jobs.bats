@@ -179,7 +179,7 @@ hf() {
 	done
 	cp "$DATA/config/config.json" "$at"
 	printf '%s\n' --- 'license: mit' --- 'python train.py --lr 1' >"$at/README.md"
-	printf '\x89HDF\r\n\x1a\n' >"$at/m.keras"
+	printf '\0\0\0\0TFL3' >"$at/m.tflite"
 	echo '{"version": "1.0"}' >"$at/tokenizer.json"
 }
 
@@ -194,7 +194,7 @@ hf() {
 == log: runs/Nov28_20-01-31_host1 and runs/Nov28_20-02-31_host2
 == weights: checkpoint-20
 == weights: checkpoint-100" ]
-	[[ $output == *"not read: README.md (text for people); "*"m.keras (HDF5)"* ]]
+	[[ $output == *"not read: README.md (text for people); "*"m.tflite (TensorFlow Lite)"* ]]
 	[[ $output == *"tokenizer.json (a tokenizer's)"* ]]
 	# What both have alike is not advised against.
 	[[ $output != *"should be"* && $output != *"is not checked"* ]]
@@ -242,13 +242,13 @@ hf() {
 	rm -r npu gpu
 	mkdir npu gpu
 	printf 'epoch,loss\n0,4\n1,3\n2,2\n' | tee npu/training.csv >gpu/training.csv
-	printf '\x89HDF\r\n\x1a\n' | tee npu/m.h5 >gpu/m.h5
+	printf '\0\0\0\0TFL3' | tee npu/m.tflite >gpu/m.tflite
 	run -0 accdiff npu gpu
-	[[ $output == *"== log: training.csv"*"not read: m.h5 (HDF5)"* ]]
+	[[ $output == *"== log: training.csv"*"not read: m.tflite (TensorFlow Lite)"* ]]
 	rm npu/training.csv
 	run -2 --separate-stderr accdiff npu gpu
-	[ "$stderr" = "accdiff: npu: nothing in this folder is read: m.h5 (HDF5)" ]
-	rm npu/m.h5
+	[ "$stderr" = "accdiff: npu: nothing in this folder is read: m.tflite (TensorFlow Lite)" ]
+	rm npu/m.tflite
 	run -2 --separate-stderr accdiff npu gpu
 	[ "$stderr" = "accdiff: device: npu: an empty folder" ]
 }

@@ -146,6 +146,46 @@ compare() { # status, device, bench: the findings in $text
 	[[ $text == *" 16 not compared"* ]]
 }
 
+@test "Keras and Flax: layers' own names, bytes where they lie; what is not read is named" {
+	tar -xzf "$BATS_TEST_DIRNAME/data/weights/frameworks.tar.gz"
+	for x in model.keras model.weights.h5; do
+		compare 0 $x truth.safetensors
+		[ "$text" = "6 tensors compared: 6 with the same values" ]
+	done
+	compare 0 model.keras torch.safetensors
+	[[ $text == "6 tensors compared: 6 with the same values, 2 in another layout"* ]]
+	compare 0 legacy.h5 model.keras
+	[[ $text == "6 tensors compared: 6 with the same values"* ]]
+	# HDF5 has no bf16: h5py writes bytes, and says so.
+	compare 0 half.weights.h5 model.keras
+	[[ $text == "6 tensors compared: 6 the same but for a cast"* ]]
+	compare 1 scaled.weights.h5 model.keras
+	[[ $text == *" 1 with other values; first layers/up/vars/0, "*"; where: everywhere, times 1.5"* ]]
+	compare 0 flax.msgpack flax.safetensors
+	[ "$text" = "5 tensors compared: 5 with the same values" ]
+	run -2 --separate-stderr accdump-read chunked.msgpack
+	[[ $stderr == *"params.kernel: an array in chunks (of more than 1 GiB), which is not read" ]]
+	run -2 --separate-stderr accdump-read odd.h5
+	for text in "chunked: stored in chunks, which are not read" "complex: compound values, which are not decoded" \
+		"hard: another name of what was read before" "never: its elements were never written"; do
+		[[ $stderr == *"odd.h5: $text"* ]]
+	done
+	[ "$(accdump-read odd.h5 2>/dev/null | accmetric 2>/dev/null | accfmt --json |
+		jq -r 'select(.name == "many/t19" or .name == "big" or .name == "half") | "\(.name) \(.dtype) \(."s.max" + 0)"' | paste -sd ' ')" = \
+		"big i32 2 half f16 2 many/t19 f32 19" ]
+	[ "$(accdump-read latest.h5 | accmetric | accfmt --json | jq -r 'select(.name == "a/b2")."s.max" + 0')" = 7 ]
+	run -2 --separate-stderr accdump-read dense.h5
+	[[ $stderr == *"a group in a fractal heap (libver latest), which is not read" ]]
+	# Cut off, at places that all kinds of its structures have.
+	for n in 90 700 2200 5000 9000; do
+		head -c $n model.weights.h5 >cut.h5
+		run -2 --separate-stderr accdump-read cut.h5
+	done
+	head -c 200 flax.msgpack >cut.msgpack
+	run -2 --separate-stderr accdump-read cut.msgpack
+	[[ $stderr == *"the file ends within a value" ]]
+}
+
 @test "ONNX: initializers, in the file and beside it; what has no fixed length is named" {
 	for x in model.onnx onnx/model.onnx; do
 		compare 2 "$x" hf.safetensors

@@ -18,7 +18,6 @@ struct magic {
 static const char npz[] = ACC_MSG("save its arrays by numpy.savez, or as .safetensors");
 static const char decompress[] = ACC_MSG("decompress it");
 static const struct magic magics[] = {
-	AT(0, "\x89HDF\r\n\x1a\n", "HDF5", npz),
 	AT(0, "BZh9", "bzip2", decompress),
 	AT(0,
 		"\xfd"
@@ -43,23 +42,14 @@ static const struct magic magics[] = {
 	AT(4, "TFL3", "TensorFlow Lite", npz),
 };
 
-/* keras 3 saves a zip of metadata.json, config.json and model.weights.h5. */
-static bool
-is_keras(const uint8_t *h, size_t n)
-{
-	return n > 30 && memcmp(h, "PK\3\4", 4) == 0 &&
-	       memmem(h + 30, n - 30 < 64 ? n - 30 : 64, "metadata.json", 13) == h + 30;
-}
-
 const struct foreign *
 acc_foreign(const uint8_t *head, size_t n)
 {
-	static const struct foreign keras = {"Keras", npz};
 	for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
 		if (n >= magics[i].at + magics[i].n &&
 			memcmp(head + magics[i].at, magics[i].bytes, magics[i].n) == 0)
 			return &magics[i].f;
-	return is_keras(head, n) ? &keras : NULL;
+	return NULL;
 }
 
 /* --- by name --- */

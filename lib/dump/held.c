@@ -18,7 +18,7 @@ enum { COPIES = 512, COPY = 1 << 22 };
 
 /* What several files make up, and where others may lie beside. What a recorder wrote is one. */
 static const char weights[] =
-	"npy npz pt hand safetensors gguf onnx pt2 dcp megatron universal msckpt";
+	"npy npz pt hand safetensors gguf onnx pt2 hdf5 flax dcp megatron universal msckpt";
 /* Of these a folder is read with the folders in it. */
 static const char deep[] = "hand safetensors gguf dcp megatron universal msckpt";
 static const char configurations[] =
@@ -270,7 +270,7 @@ kind_of(const char *path, const char *form, enum acc_holds *holds, struct acc_er
 		*holds = ACC_HOLDS_CONFIGURATION;
 	else if (is_in(logs, form))
 		*holds = ACC_HOLDS_LOG;
-	else if (is_in("safetensors gguf onnx pt2 dcp megatron universal msckpt", form))
+	else if (is_in("safetensors gguf onnx pt2 hdf5 flax dcp megatron universal msckpt", form))
 		*holds = ACC_HOLDS_WEIGHTS;
 	else if (is_in("npy npz pt hand", form) && (params = acc_glance_params(path, e)) > 0)
 		*holds = ACC_HOLDS_WEIGHTS;
