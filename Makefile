@@ -20,6 +20,7 @@ DEPS += libxxhash-dev    # content hashes
 DEPS += libpcre2-dev     # the user's regular expressions: logs, renaming
 DEPS += libyaml-dev      # mapping files are YAML
 DEPS += libxlsxwriter-dev # accfmt --xlsx: its header; the library is loaded when one is written
+DEPS += libsqlite3-dev   # databases of other tools: its header; the library is loaded when one is read
 DEPS += gnuplot-nox      # accplot draws with it, at run time only
 BUILD_DEPS := $(DEPS)
 # and to test.
@@ -160,8 +161,8 @@ $(BIN)/%: $(B)/cmd/%.o $(B)/cmd/cli.o $(B)/libacc.a
 	$(SAY) LD $@
 	$(CC) $(SANF) $(LDHARD) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/libacc.a $(LIBS)
 
-# What is linked statically loads no library: NO_XLSX=1 leaves the loader out.
-$(BIN)/accfmt $(BIN)/accdiff: $(if $(NO_XLSX),$(B)/cmd/no_xlsx.o)
+# What is linked statically loads no library: NO_LOADER=1 leaves the loaders out.
+$(PROGS): $(if $(NO_LOADER),$(B)/cmd/no_loader.o)
 $(BIN)/accfmt: $(B)/cmd/fmt_files.o $(B)/cmd/fmt_ranks.o
 $(BIN)/accdiff: $(patsubst %.c,$(B)/%.o,$(sort $(wildcard cmd/diff*.c)))
 
@@ -313,7 +314,7 @@ install-run: $(PROGS) $(REC_SO)
 # A folder of programs, pages and completions that runs on any Linux of this architecture: nothing
 # is loaded at run time, not even the C library.
 STATIC_DIR = acctools-$(VERSION)-$(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
-STATIC_BUILD = BIN=$(B)/static-bin STATIC= NO_XLSX=1 LDHARD="-static-pie -Wl,-z,relro,-z,now"
+STATIC_BUILD = BIN=$(B)/static-bin STATIC= NO_LOADER=1 LDHARD="-static-pie -Wl,-z,relro,-z,now"
 static:
 	$(MAKE) $(STATIC_BUILD) all
 	rm -rf $(B)/$(STATIC_DIR)
