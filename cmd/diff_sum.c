@@ -16,7 +16,7 @@ see(struct sum *s, enum acc_holds what, const struct acc_rec *r, const char **fi
 {
 	const struct acc_str name = acc_get_text(r, "", "name"), kind = acc_get_text(r, "", "what");
 	double n = 0, apart = 0;
-	if (acc_rec_is(r, "curve") && acc_str_is(acc_get_text(r, "", "class"), "metric")) {
+	if (acc_rec_is(r, "curve") && acc_word_in("metric monitor", acc_get_text(r, "", "class"))) {
 		acc_as_f64(acc_get(r, "", "n"), &n);
 		acc_as_f64(acc_get(r, "", "apart"), &apart);
 		s->steps = n > s->steps ? n : s->steps;

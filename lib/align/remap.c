@@ -208,7 +208,7 @@ acc_maps_tag(struct acc_maps *ru, struct acc_rec *r, struct acc_err *e)
 {
 	struct acc_str tag = acc_get_text(r, "", "tag"), name = tag, column = {NULL, 0};
 	const char *slash = tag.n == 0 ? NULL : memchr(tag.p, '/', tag.n);
-	if (slash == NULL || !acc_str_is(acc_get_text(r, "", "class"), "metric"))
+	if (slash == NULL || !acc_word_in("metric monitor", acc_get_text(r, "", "class")))
 		return tag.n == 0 ? 0 : rename_curve(ru, r, tag, e);
 	name = (struct acc_str){slash + 1, tag.n - (uint32_t)(slash + 1 - tag.p)};
 	const char *last = name.n == 0 ? NULL : memrchr(name.p, '/', name.n);

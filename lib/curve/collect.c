@@ -63,7 +63,10 @@ get_curve(struct curve_set *s, struct acc_arena *mem, struct acc_str tag, struct
 		.role = role_of(tag),
 		.rank = -1};
 	c->base = c->tag;
-	c->cls = acc_str_is(cls, "time") ? "time" : acc_str_is(cls, "count") ? "count" : "metric";
+	c->cls = acc_str_is(cls, "time")      ? "time"
+		 : acc_str_is(cls, "count")   ? "count"
+		 : acc_str_is(cls, "monitor") ? "monitor"
+					      : "metric";
 	return c->tag == NULL ? NULL : c;
 }
 

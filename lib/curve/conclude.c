@@ -290,6 +290,30 @@ say_left_out(struct acc_curves *cs, const struct curve *c, struct acc_err *e)
 	return 0;
 }
 
+/* The same of a monitor's curves, of which there are hundreds: it writes NaN where there was no tensor, too. */
+static int
+say_neither_watched(struct acc_curves *cs, struct acc_err *e)
+{
+	size_t n = 0;
+	const struct curve *first = NULL;
+	for (size_t i = 0; i < cs->set[0].n; i++) {
+		const struct curve *c = cs->order[i];
+		if (!c->judged || c->f.neither == 0 || strcmp(c->cls, "monitor") != 0)
+			continue;
+		first = n++ == 0 ? c : first;
+	}
+	struct remark *m = n == 0 ? NULL : acc_curve_say(cs, "warning", e);
+	if (n == 0)
+		return 0;
+	if (m == NULL)
+		return ACC_ENOMEM;
+	m->name = first->tag;
+	m->text = acc_say(&cs->mem,
+		"%zu curve%s NaN or infinite on both sides at steps that are not compared, first %s",
+		n, n == 1 ? " is" : "s are", first->tag);
+	return m->text == NULL ? acc_nomem(e) : 0;
+}
+
 /* Where neither side is finite, no difference is no agreement. */
 static int
 say_neither(struct acc_curves *cs, struct acc_err *e)
@@ -297,7 +321,8 @@ say_neither(struct acc_curves *cs, struct acc_err *e)
 	size_t said = 0;
 	for (size_t i = 0; i < cs->set[0].n && said < MOST_CURVES; i++) {
 		const struct curve *c = cs->order[i];
-		if (!c->judged || c->f.neither == 0 || acc_curve_is_lost(c))
+		if (!c->judged || c->f.neither == 0 || acc_curve_is_lost(c) ||
+			strcmp(c->cls, "monitor") == 0)
 			continue;
 		struct remark *m = acc_curve_say(cs, "warning", e);
 		if (m == NULL)
@@ -318,7 +343,7 @@ say_neither(struct acc_curves *cs, struct acc_err *e)
 			return acc_nomem(e);
 		said++;
 	}
-	return 0;
+	return say_neither_watched(cs, e);
 }
 
 /* What makes the figures of a curve mean less than they seem to. */

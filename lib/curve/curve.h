@@ -63,7 +63,7 @@ struct noise {
 };
 
 struct curve {
-	const char *tag, *cls; /* cls: metric, time or count */
+	const char *tag, *cls; /* cls: metric, time, count or monitor */
 	const char *base;      /* tag without the rank that a curve of several was split by */
 	int32_t rank;          /* -1: not split */
 	enum role role;
@@ -132,6 +132,11 @@ const struct acc_point *acc_curve_at(const struct curve *c, int64_t step);
 
 /* Where both sides have a curve of each of several ranks, they are curves of their own. */
 int acc_curve_split(struct curve_set *s, struct acc_arena *mem, struct acc_err *e);
+
+/* monitor.c: of what a monitor watched, which step and kind parts first; that curve gets a verdict. */
+int acc_curve_monitor(struct acc_curves *cs, struct acc_err *e);
+/* The stage of training that it belongs to. */
+const char *acc_curve_monitor_stage(const struct curve *c);
 
 /* factor.c: the loss of the device is one number times the bench's. */
 struct acc_curve_factor {

@@ -153,6 +153,8 @@ acc_curves_judge(struct acc_curves *cs, struct acc_err *e)
 		if (s->c[i].v.level != NULL && strcmp(s->c[i].v.level, "error") == 0)
 			cs->status = 1;
 	}
+	if (rc == 0)
+		rc = acc_curve_monitor(cs, e);
 	if (s->n > 1)
 		qsort(cs->order, s->n, sizeof(struct curve *), by_rank);
 	return rc == 0 ? acc_curve_conclude(cs, e) : rc;
@@ -183,7 +185,7 @@ acc_curves_unjudged(const struct acc_curves *cs, const char **tag)
 		if (!c->judged || (c->f.neither == c->f.n && c->v.level == NULL))
 			continue;
 		judged++;
-		if (c->role != ROLE_NONE || c->v.level != NULL)
+		if (c->role != ROLE_NONE || c->v.level != NULL || strcmp(c->cls, "monitor") == 0)
 			return false;
 		if (*tag == NULL && c->f.apart > 0 && !c->noise.inside)
 			*tag = c->tag;

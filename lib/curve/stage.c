@@ -522,6 +522,22 @@ late(struct scene *s)
 				: ""));
 }
 
+/* The first step and kind of what a monitor watched. */
+static int
+watched(struct scene *s)
+{
+	for (size_t i = 0; i < s->cs->set[0].n; i++) {
+		const struct curve *c = s->cs->order[i];
+		if (is_bad(c) && strcmp(c->cls, "monitor") == 0)
+			return say(s, c, acc_curve_monitor_stage(c), c->f.beyond, c->f.beyond,
+				acc_say(&s->cs->mem,
+					"%s: %s. Dump that step of both runs and let accdiff name the first "
+					"operator that differs",
+					c->tag, c->v.why[0]));
+	}
+	return 0;
+}
+
 /* The loss is good, and another curve is not. */
 static int
 other(struct scene *s)
@@ -545,7 +561,7 @@ int
 acc_curve_stage(struct acc_curves *cs, struct acc_err *e)
 {
 	static int (*const stages[])(struct scene *) = {overflow, lost, factor, forward, backward,
-		schedule, steady, late_gap, spike, parted, late, other};
+		schedule, steady, late_gap, spike, parted, late, watched, other};
 	struct scene s = {.cs = cs,
 		.e = e,
 		.loss = find(cs, ROLE_LOSS, "loss"),

@@ -75,7 +75,7 @@ wanted(const struct acc_plot *p, const struct acc_rec *r, const struct choice *c
 	for (size_t i = 0; i < p->opt.ntags; i++)
 		if (acc_glob(p->opt.tags[i], tag))
 			return true;
-	if (p->opt.ntags > 0 || !acc_str_is(acc_get_text(r, "", "class"), "metric"))
+	if (p->opt.ntags > 0 || !acc_word_in("metric monitor", acc_get_text(r, "", "class")))
 		return false;
 	bool bad = acc_str_is(acc_get_text(r, "", "bad"), "error");
 	if (p->single)

@@ -33,7 +33,9 @@ def tag(raw):
 
 
 def kind(raw):
-    if raw.startswith(("local_norm", "grad_reduced")):
+    if raw.startswith(("grad_reduced/", "module/")):
+        return "monitor"
+    if raw.startswith("local_norm"):
         return "metric"
     return "time" if TIME.search(raw) else "count" if COUNT.search(raw) else "metric"
 

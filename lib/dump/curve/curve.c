@@ -14,7 +14,7 @@ struct curve_name {
 
 enum { NAMES_KEPT = 1 << 16, TAG_LIMIT = 4096 };
 
-static const char *const class_name[] = {"metric", "time", "count"};
+static const char *const class_name[] = {"metric", "time", "count", "monitor"};
 
 /* Other spellings: the writer's, in lower case with _ for blanks and hyphens. */
 static const struct {

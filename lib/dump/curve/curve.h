@@ -13,10 +13,11 @@
 #include "io/literal.h"
 
 enum curve_class {
-	CURVE_METRIC, /* what a run is judged by */
-	CURVE_TIME,   /* times, throughput, power: never equal */
-	CURVE_COUNT,  /* counters, sizes, memory: carried */
-	CURVE_GUESS   /* by the words in its name */
+	CURVE_METRIC,  /* what a run is judged by */
+	CURVE_TIME,    /* times, throughput, power: never equal */
+	CURVE_COUNT,   /* counters, sizes, memory: carried */
+	CURVE_MONITOR, /* a statistic of one tensor, judged with those of all others */
+	CURVE_GUESS    /* by the words in its name */
 };
 
 struct curve_point {

@@ -26,9 +26,10 @@ struct sheet {
 	struct acc_arena mem;
 	struct column *col;
 	size_t n;
-	int step, name, value, micro, stage, run, rank, scope; /* columns; -1: there is none */
-	bool monitor;                                          /* of msprobe, */
-	struct acc_str prefix;                                 /* which stands before its tags */
+	int step, name, value, micro, stage, run, rank, scope,
+		shape;         /* columns; -1: there is none */
+	bool monitor;          /* of msprobe, */
+	struct acc_str prefix; /* which stands before its tags */
 	enum curve_class cls;
 	uint64_t points;
 	uint64_t last_run; /* hash of the run and rank of the row before */
@@ -111,7 +112,8 @@ roles(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 	static const char *const ranks[] = {"rank", "global_rank", NULL};
 	bool second = is_monitor_v2(f, n);
 	s->monitor = is_monitor(f, n) || second;
-	s->name = s->stage = s->micro = s->run = s->scope = s->rank = -1;
+	static const char *const shapes[] = {"shape", NULL};
+	s->name = s->stage = s->micro = s->run = s->scope = s->rank = s->shape = -1;
 	s->step = find(f, n, steps);
 	if (s->step < 0)
 		s->step = find(f, n, weak_steps);
@@ -124,7 +126,8 @@ roles(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 		s->name = second ? 2 : 1;
 		s->scope = second ? 3 : -1;
 		s->micro = acc_str_is(f[next], "micro_step") ? next : -1;
-		s->cls = CURVE_METRIC;
+		s->cls = CURVE_MONITOR;
+		s->shape = find(f, n, shapes);
 	} else if (s->value >= 0 && (s->name = find(f, n, names_of)) >= 0) {
 		s->run = find(f, n, runs);
 	} else {
@@ -154,6 +157,8 @@ kind_of(struct acc_str stem)
 	const char *rank = stem.n == 0 ? NULL : memmem(stem.p, stem.n, "rank", 4);
 	while (stem.n > 0 && strchr("0123456789-_", stem.p[stem.n - 1]) != NULL)
 		stem.n--;
+	if (acc_str_ends(stem, "_step")) /* weight_grad_step0-99.csv, of its second version */
+		stem.n -= 5;
 	if (rank == NULL)
 		return stem;
 	struct acc_str after = {rank + 4, 0};
@@ -225,8 +230,7 @@ row_tag(struct sheet *s, const struct acc_str *f, const struct column *c, char *
 	int n = snprintf(buf, size, "%.*s%s%.*s%s%.*s/%.*s", ACC_PRS(s->prefix),
 		s->prefix.n > 0 ? "/" : "", ACC_PRS(name), scope.n > 0 ? "/" : "", ACC_PRS(scope),
 		ACC_PRS(c->tag));
-	if (n >= 0 && s->stage >= 0 && acc_literal_all(f[s->stage], &l) && l.v != 0 &&
-		n < (int)size)
+	if (n >= 0 && s->stage >= 0 && acc_literal_all(f[s->stage], &l) && l.v > 0 && n < (int)size)
 		n += snprintf(buf + n, size - (size_t)n, "/vpp%.*s", ACC_PRS(f[s->stage]));
 	if (s->micro >= 0 && n < (int)size)
 		n += snprintf(buf + n, size - (size_t)n, "/micro%.*s", ACC_PRS(f[s->micro]));
@@ -309,6 +313,9 @@ put_row(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 			trouble(s, "left out, the step is no integer:", f[s->step]);
 		return 0;
 	}
+	/* The first version's row of a tensor that is not there has nothing but nan, its shape, too. */
+	if (s->shape >= 0 && acc_str_is(f[s->shape], "nan"))
+		return 0;
 	p.has_rank = s->rank >= 0 && step_of(f[s->rank], &p.rank) && p.rank >= 0;
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		struct column *c = &s->col[i];
