@@ -44,6 +44,7 @@ struct acc_dump_ctx {
 	struct acc_map told; /* then, stacks handed on since the last step record */
 	struct acc_map
 		*census; /* not NULL: nothing is read, and the ranks that are asked for stay here */
+	bool told_risk;  /* of a recording without op calls of low risk it was said */
 	bool lost;       /* memory ran out where a reader did not look: nothing more is handed on */
 	uint64_t count;
 };

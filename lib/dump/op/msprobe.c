@@ -127,6 +127,14 @@ read_file(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
 		read_maps(&m, "construct.json", acc_msprobe_parents);
 		rc = acc_msprobe_json(&m, b, e);
 	}
+	if (rc == 0 && m.structure && m.nops == 0 &&
+		(rc = acc_dir_has(dirfd, "construct.json", e)) > 0) {
+		b = open_json(&m, "construct.json", e);
+		rc = b == NULL ? (e != NULL ? e->code : ACC_EIO) : acc_msprobe_structure(&m, b, e);
+		acc_dump_note(c, dir,
+			"only the structure was recorded: op calls without tensors, of which nothing can be"
+			" compared but who is there");
+	}
 	acc_msprobe_release(&m);
 	return rc;
 }

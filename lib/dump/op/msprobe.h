@@ -60,8 +60,10 @@ struct msprobe {
 	int64_t step, rank, proc;
 	struct msprobe_maps maps;
 	struct hmap seen;
-	uint64_t nops;         /* op calls read */
-	bool no_folder;        /* dump_tensor_data is missing, and that was said */
+	uint64_t nops;        /* op calls read, */
+	uint64_t napis, nlow; /* of these PyTorch's functions, and those of low risk */
+	bool structure; /* the task: there are no tensors, the op calls stand in construct.json */
+	bool no_folder; /* dump_tensor_data is missing, and that was said */
 	struct dump_said said; /* troubles of single tensors */
 	struct acc_arena mem;  /* of one op call */
 	struct acc_buf path;
@@ -71,6 +73,10 @@ void acc_msprobe_trouble(struct msprobe *m, struct acc_err *e);
 /* Hand on the records of one op call, which is in m->mem. */
 int acc_msprobe_op(struct msprobe *m, struct acc_str key, const struct jnode *value,
 	struct acc_err *e);
+/* Hand on an op call of which nothing but its name is known. */
+int acc_msprobe_call(struct msprobe *m, struct acc_str key, struct acc_err *e);
+/* All op calls that construct.json names, one after another; `b` is closed. */
+int acc_msprobe_structure(struct msprobe *m, struct acc_bytes *b, struct acc_err *e);
 /* The op call that is being walked, and its leaf that is next. */
 struct msprobe_op {
 	struct msprobe *m;
@@ -85,6 +91,8 @@ struct msprobe_op {
 /* Hand on the record of an object with a `type`, or of what stands where one should. */
 int acc_msprobe_leaf(struct msprobe_op *o, const struct jnode *leaf, struct acc_err *e);
 int acc_msprobe_bare(struct msprobe_op *o, const struct jnode *n, struct acc_err *e);
+/* Of so many functions, no view among them is a recording at risk level FOCUS. */
+enum { FOCUS_TOLD = 200 };
 /* A whole dump.json; `b` is closed. Single bad places are troubles, also a truncated end. */
 int acc_msprobe_json(struct msprobe *m, struct acc_bytes *b, struct acc_err *e);
 void acc_msprobe_release(struct msprobe *m);

@@ -1,6 +1,8 @@
 /* dump.json and debug.json: { "task": .., "level": .., "framework": .., "data": { KEY: OP } } */
 #include "dump/op/msprobe.h"
 
+#include "dump/ctx.h"
+
 void
 acc_msprobe_trouble(struct msprobe *m, struct acc_err *e)
 {
@@ -39,6 +41,7 @@ start(struct msprobe *m, const struct head *h, struct acc_err *e)
 		.rank = m->rank,
 		.proc = m->proc,
 	};
+	m->structure = strcmp(h->task, "structure") == 0;
 	return acc_dump_source(m->c, &s, e);
 }
 
@@ -51,6 +54,18 @@ say_twice(struct msprobe *m, struct acc_str key, uint64_t pos)
 	char *where = acc_arena_printf(&m->mem, "%s/%s", m->dir, m->file);
 	acc_err_in(&e, where == NULL ? m->dir : where);
 	acc_msprobe_trouble(m, &e);
+}
+
+static void
+say_risk(struct msprobe *m)
+{
+	if (m->napis < FOCUS_TOLD || m->nlow > 0 || m->c->told_risk)
+		return;
+	m->c->told_risk = true;
+	acc_dump_note(m->c, m->dir,
+		"none of %llu op calls is a view, cat, empty or to: msprobe 26 leaves these out, unless \"risk_level\" is"
+		" \"ALL\"",
+		(unsigned long long)m->napis);
 }
 
 /* A key of that length is no key; and a record has a limit. */
@@ -132,6 +147,9 @@ top(struct msprobe *m, struct acc_json *j, struct acc_err *e)
 	}
 	if (rc > 0)
 		rc = acc_json_next(j, &t, e);
+	if (rc == 0 && strcmp(h.framework, "pytorch") == 0 &&
+		acc_word_in("L1 mix", acc_str(h.level)))
+		say_risk(m);
 	if (rc == 0 && !any)
 		rc = acc_fail(e, ACC_EFORMAT, "no msprobe dump: it has no \"data\"");
 	return rc;
@@ -163,6 +181,29 @@ acc_msprobe_json(struct msprobe *m, struct acc_bytes *b, struct acc_err *e)
 		*e = bad;
 	}
 	acc_dump_say_rest(&m->said, m->c, m->dir);
+	return rc;
+}
+
+/* Megatron's own keys there name no op call. */
+int
+acc_msprobe_structure(struct msprobe *m, struct acc_bytes *b, struct acc_err *e)
+{
+	struct acc_json *j = acc_json_open(b, false, e);
+	struct acc_json_tok t;
+	if (j == NULL)
+		return e != NULL ? e->code : ACC_ENOMEM;
+	int rc = acc_json_next(j, &t, e);
+	while (rc > 0 && (rc = acc_json_next(j, &t, e)) > 0 && t.type == ACC_JSON_KEY) {
+		acc_arena_reset(&m->mem);
+		const struct acc_str key = {acc_arena_copy(&m->mem, t.s.p, t.s.n), t.s.n};
+		if (key.p == NULL)
+			rc = acc_nomem(e);
+		else if (memchr(key.p, '.', key.n) != NULL)
+			rc = acc_msprobe_call(m, key, e);
+		if (rc >= 0)
+			rc = acc_json_skip(j, e) < 0 ? (e != NULL ? e->code : ACC_EFORMAT) : 1;
+	}
+	acc_json_close(j);
 	return rc;
 }
 

@@ -171,18 +171,58 @@ say_unknown(struct msprobe_op *o, const struct jnode *value)
 	}
 }
 
+static int
+start(struct msprobe_op *o, struct msprobe *m, struct acc_str key, bool *grad, struct acc_err *e)
+{
+	*o = (struct msprobe_op){.m = m, .key = key};
+	acc_opkey_parse(key, '.', &o->parsed);
+	*grad = acc_str_is(o->parsed.pass, "parameters_grad");
+	o->pass = *grad ? ACC_STR("grad") : o->parsed.pass;
+	o->scope = acc_msprobe_parent(&m->maps, key);
+	return find_stack(o) < 0 ? acc_nomem(e) : 0;
+}
+
+int
+acc_msprobe_call(struct msprobe *m, struct acc_str key, struct acc_err *e)
+{
+	static const struct jnode nothing = {.type = ACC_JSON_NULL};
+	struct msprobe_op o;
+	bool grad;
+	int rc = start(&o, m, key, &grad, e);
+	o.io = grad ? "grad" : "in";
+	o.path = key;
+	return rc < 0 ? rc : acc_msprobe_bare(&o, &nothing, e);
+}
+
+/* What msprobe 26 calls of low risk, and records at risk level ALL alone; its default is FOCUS. */
+static void
+count_risk(struct msprobe *m, struct acc_str op)
+{
+	static const char low[] =
+		"squeeze unsqueeze reshape reshape_as view view_as flatten unflatten expand expand_as repeat"
+		" repeat_interleave tile transpose permute moveaxis movedim swapaxes swapdims chunk unsafe_chunk split"
+		" split_with_sizes unsafe_split unsafe_split_with_sizes tensor_split hsplit vsplit dsplit unbind stack cat"
+		" concat concatenate hstack vstack dstack column_stack row_stack align_as align_to atleast_1d atleast_2d"
+		" atleast_3d ravel clamp unfold type_as to float double int long half bfloat16 byte char bool cfloat numpy"
+		" empty empty_like zeros zeros_like ones ones_like full full_like arange linspace logspace eye identity diag"
+		" diagflat diag_embed triu tril triu_indices tril_indices clone __bool__ stride";
+	const char *dot = op.n == 0 ? NULL : memchr(op.p, '.', op.n);
+	if (dot == NULL || !acc_word_in("Torch Tensor Functional",
+				   (struct acc_str){op.p, (uint32_t)(dot - op.p)}))
+		return;
+	m->napis++;
+	m->nlow += acc_word_in(low, (struct acc_str){dot + 1, (uint32_t)(op.p + op.n - dot) - 1});
+}
+
 int
 acc_msprobe_op(struct msprobe *m, struct acc_str key, const struct jnode *value, struct acc_err *e)
 {
-	struct msprobe_op o = {.m = m, .key = key};
-	bool known = false;
-	int rc = 0;
-	acc_opkey_parse(key, '.', &o.parsed);
-	bool grad = acc_str_is(o.parsed.pass, "parameters_grad");
-	o.pass = grad ? ACC_STR("grad") : o.parsed.pass;
-	o.scope = acc_msprobe_parent(&m->maps, key);
-	if (find_stack(&o) < 0)
-		return acc_nomem(e);
+	struct msprobe_op o;
+	bool known = false, grad;
+	int rc = start(&o, m, key, &grad, e);
+	if (rc < 0)
+		return rc;
+	count_risk(m, o.parsed.op);
 	if (grad)
 		return walk(&o, value, &whole_grad, e);
 	if (acc_str_is(o.pass, "debug"))
