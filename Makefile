@@ -20,6 +20,7 @@ DEPS += libxxhash-dev    # content hashes
 DEPS += libpcre2-dev     # the user's regular expressions: logs, renaming
 DEPS += libyaml-dev      # mapping files are YAML
 DEPS += libxlsxwriter-dev # accfmt --xlsx: its header; the library is loaded when one is written
+DEPS += libexpat1-dev    # spreadsheets that are read: its header; the library is loaded then
 DEPS += libsqlite3-dev   # databases of other tools: its header; the library is loaded when one is read
 DEPS += gnuplot-nox      # accplot draws with it, at run time only
 BUILD_DEPS := $(DEPS)

@@ -430,7 +430,9 @@ list() { # keys, command...
 	mkdir "$BATS_TEST_TMPDIR/w"
 	tar -C "$BATS_TEST_TMPDIR/w" -xzf "$DATA/weights/writers.tar.gz"
 	tar -C "$BATS_TEST_TMPDIR/w" -xzf "$DATA/weights/frameworks.tar.gz"
-	for d in "$DATA"/{dumps,checkpoints,curves,config,maca,mindspore,sglang,weights,runs/mlflow,runs}/* "$BATS_TEST_TMPDIR"/w/*.{gguf,onnx,pt2,keras,msgpack}; do
+	mkdir "$BATS_TEST_TMPDIR/m"
+	tar -C "$BATS_TEST_TMPDIR/m" -xzf "$DATA/msprobe.tar.gz" ./table ./vis ./trend
+	for d in "$BATS_TEST_TMPDIR"/m/*/*/*.{csv,db} "$DATA"/{dumps,checkpoints,curves,config,maca,mindspore,sglang,weights,runs/mlflow,runs}/* "$BATS_TEST_TMPDIR"/w/*.{gguf,onnx,pt2,keras,msgpack}; do
 		accdump-read "$d" 2>/dev/null | accfmt --json 2>/dev/null |
 			jq -r 'select(.kind == "source").format' 2>/dev/null || true
 	done | sort -u >"$BATS_TEST_TMPDIR/read"

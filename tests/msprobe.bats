@@ -197,3 +197,164 @@ steps() { # folder, the gradient of the first step, what it writes, the weight o
 	[[ $output == *"Torch.add.0.forward: output 0 "* ]]
 	[ "$(accdump-read 0.5 | accfmt --json | jq -c 'select(.io == "out") | ."stat.max" + 0')" = 0.5 ]
 }
+
+# What msprobe writes beside recordings, of one faulty call: made by tests/msprobe/files.py.
+files() {
+	tar xzf "$DATA/msprobe.tar.gz"
+}
+
+# A program that has not the library for a file says so.
+readable() {
+	run accdump-read "$1"
+	[[ $output == *"is not here"* || $output == *"built without"* || $output == *"linked statically"* ]] && return 1
+	[ "$status" -eq 0 ]
+}
+
+@test "msprobe's compare table is read as pairs, and written again cell by cell" {
+	files
+	for t in statistics tensor md5; do
+		run -0 accdump-read "table/$t/compare_result.csv"
+		accdump-read "table/$t/compare_result.csv" >t.acc
+		accfmt -f csv -c msprobe-26 t.acc >again.csv
+		diff <(tr -d '\r\357\273\277' <again.csv) <(tr -d '\r' <"table/$t/compare_result.csv")
+		# It is judged anew: by msprobe's rules the same rows, by ours the call that was wrong.
+		run -1 accfirstbad --preset=msprobe-26 t.acc
+		accfirstbad --preset=msprobe-26 --all t.acc | accfmt -f csv -c msprobe-26 >rules.csv || true
+		[ $t = md5 ] || diff again.csv rules.csv
+		accfirstbad t.acc >bad.acc || true
+		[ "$(accfmt --json bad.acc | jq -r 'select(.what == "culprit" or .what == "difference").name')" = Functional.linear.1.forward ]
+	done
+	# What msprobe wrote as text is a number to draw.
+	run -0 accplot -m norm_relerr <(accdump-read table/statistics/compare_result.csv)
+	[[ $output == *"relative error of the norm"* || $output == *gnuplot* ]]
+}
+
+@test "msprobe's compare table as a spreadsheet is the same, to 16 digits" {
+	files
+	readable table/statistics/compare_result.xlsx || skip "no libexpat"
+	for e in csv xlsx; do
+		accdump-read table/statistics/compare_result.$e | accfmt --json |
+			jq -c 'select(.kind == "pair") | with_entries(select(.key | test("src|stack") | not)) |
+				map_values(if type == "number" then . * 1e9 | round else . end)' >$e.json
+	done
+	diff csv.json xlsx.json
+	[ "$(wc -l <csv.json)" -eq 57 ]
+	# A document type could bring entities.
+	python3 - <<-'END'
+		import zipfile
+		with zipfile.ZipFile("e.xlsx", "w") as z:
+		    z.writestr("xl/worksheets/sheet1.xml", '<!DOCTYPE w [<!ENTITY a "aaaa">]><w><row><c t="str"><v>&a;</v></c></row></w>')
+		with zipfile.ZipFile("n.xlsx", "w") as z:
+		    z.writestr("xl/workbook.xml", "<w/>")
+	END
+	fails "e.xlsx: refused: a document type in a spreadsheet" accdump-read e.xlsx
+	fails "n.xlsx: no spreadsheet: there is no xl/worksheets/sheet1.xml" accdump-read n.xlsx
+}
+
+@test "msprobe's graphs: pairs of a comparison, records of one side" {
+	files
+	readable vis/statistics/compare.vis.db || skip "no libsqlite3"
+	for t in statistics tensor; do
+		accdump-read "vis/$t/compare.vis.db" >v.acc
+		accdump-read "table/$t/compare_result.csv" >t.acc
+		for f in v t; do
+			accfmt --json $f.acc | jq -c 'select(.kind == "pair") | [.name, ."b.name", ."a.shape", ."a.stat.norm", ."b.stat.max", ."m.cosine",
+				."a.dtype", ."a.type", ."a.value", .bad, .why]' | grep -v "backward.output.[12]" | sort >$f.json
+		done
+		# But a table says nothing of the bench where dtypes differ, or where it alone has something.
+		diff v.json t.json
+		accfirstbad v.acc >bad.acc || true
+		[ "$(accfmt --json bad.acc | jq -r 'select(.what == "culprit" or .what == "difference").name')" = Functional.linear.1.forward ]
+	done
+	[ "$(accdump-read vis/statistics/compare.vis.db | accfmt --json | jq -r 'select(.name == "Functional.linear.1.forward.output.0")."a.scope"')" = Module.b.Linear.forward.0 ]
+	run -0 accdiff vis/statistics.build/build.vis.db statistics/device/step0
+	run -1 accdiff vis/statistics.build/build.vis.db statistics/bench/step0
+	[[ $output == *"Functional.linear.1.forward: output 0"* ]]
+	run accdump-read vis/structure.build/build.vis.db
+	[[ $output == *"the graph has no tensors: it is of a recording of the structure alone"* ]]
+	# Damaged, or with a view in place of its table.
+	head -c 20000 vis/statistics/compare.vis.db >cut.vis.db
+	run -2 accdump-read cut.vis.db
+	python3 - <<-'END'
+		import sqlite3
+		db = sqlite3.connect("view.vis.db")
+		db.execute("CREATE VIEW tb_nodes AS SELECT 0 AS step, 0 AS rank, 'NPU' AS data_source, 'x' AS node_name, '' AS up_node,"
+		           " '' AS matched_node_link, '' AS stack_id, hex(randomblob(9)) AS input_data, '' AS output_data")
+		db.commit()
+	END
+	run -2 accdump-read view.vis.db
+	[[ $output == "accdump-read: view.vis.db: the database cannot be read: "* ]]
+}
+
+@test "data2db's trends are the curves of the monitor's CSV" {
+	files
+	readable trend/bench/monitor_data.trend.db || skip "no libsqlite3"
+	points() { accfmt --json | jq -c 'select(.kind == "scalar" and .value != "NaN") | [(.tag | sub("/micro0$"; "")), .step, .rank, .value + 0]' | sort; }
+	accdump-read monitor1/device/* | points >csv
+	accdump-read trend/device/monitor_data.trend.db | points >db
+	diff csv db
+	[ "$(wc -l <db)" -gt 500 ]
+	# Cut off by data2db.
+	python3 - <<-'END'
+		import sqlite3
+		db = sqlite3.connect("trend/bench/monitor_data.trend.db")
+		db.execute("UPDATE trend_data SET norm = 1000000001 WHERE target_id = 1")
+		db.commit()
+	END
+	[ "$(accdump-read trend/bench/monitor_data.trend.db | accfmt --json | jq -r 'select(.tag == "actv/a.input/norm").value' | sort -u)" = Infinity ]
+}
+
+@test "of a monitor's curves the first step and kind that part are named" {
+	files
+	run -1 accdiff monitor2/device monitor2/bench
+	[[ $output == *"module/b.output.0/forward/norm: step 0 is the first that parts, in the forward pass: this is 50 % off"* ]]
+	[[ $output != *vpp* ]]
+	run -1 accdiff monitor1/device/* monitor1/bench/*
+	[[ $output == *"actv/b.output/norm/micro0: step 0 is the first that parts, in the forward pass"* ]]
+	# Rounding, in means of 1e-9 and elsewhere, is none.
+	for m in monitor1 monitor2; do
+		run -0 accdiff $m/calm/* $m/bench/*
+	done
+	# A weight whose gradient is noise, and one that the optimizer moves otherwise.
+	put() { # file, header and lines
+		mkdir -p "${1%/*}"
+		printf '%s\n' "${@:2}" >"$1"
+	}
+	for s in a b; do
+		[ $s = a ] && g=1e-9 w=0.013 v=0.9 || g=3e-9 w=0.011 v=0.8
+		put $s/rank_0/weight_grad_step0-9.csv vpp_stage,step,module_name,scope,norm -1,0,k.bias,reduced,$g -1,0,q,reduced,2 \
+			-1,1,k.bias,reduced,$g -1,1,q,reduced,2
+		put $s/rank_0/param_step0-9.csv vpp_stage,step,module_name,scope,norm -1,0,k.bias,param_updated,$w -1,0,q,param_updated,1 \
+			-1,1,k.bias,param_updated,$w -1,1,q,param_updated,1
+		cp -r $s moved-$s
+		put moved-$s/rank_0/param_step0-9.csv vpp_stage,step,module_name,scope,norm -1,0,q,param_updated,1 -1,1,q,param_updated,$v
+	done
+	run -0 accdiff a b
+	run -1 accdiff moved-a moved-b
+	[[ $output == *"param/q/param_updated/norm: step 1 is the first that parts, in the parameters behind the update: this is 12.5 % off"* ]]
+}
+
+@test "a recording of the structure alone: who is there" {
+	files
+	run -2 accdiff structure/device structure/bench
+	[[ $output == *"only the structure was recorded: op calls without tensors"* && $output != *"only in"* ]]
+	accdump-read structure/device 2>err | accfmt --json >r.json
+	[ "$(jq -r 'select(.name == "Functional.layer_norm.0.forward") | .scope' r.json | sort -u)" = Module.n.LayerNorm.forward.0 ]
+	sed -i /layer_norm/d structure/device/step0/*/construct.json
+	run -2 accdiff structure/device/step0 structure/bench/step0
+	[[ $output == *"only in the bench: 2 op calls (Functional.layer_norm.0.forward, Functional.layer_norm.0.backward)"* ]]
+}
+
+@test "that msprobe's default risk level leaves out views is said when it is read" {
+	local v i calls=()
+	v=$(t 2 1 0 0.5 1)
+	for ((i = 0; i < 200; i++)); do
+		calls+=("$(call Torch.add.$i.forward "$v, $v" "$v")")
+	done
+	dump focus/step0 "${calls[@]}"
+	run -0 --separate-stderr accdump-read focus
+	[[ $stderr == *"none of 200 op calls is a view, cat, empty or to: msprobe 26 leaves these out, unless \"risk_level\" is \"ALL\"" ]]
+	dump all/step0 "${calls[@]}" "$(call Tensor.view.0.forward "$v" "$v")"
+	run -0 --separate-stderr accdump-read all
+	[ -z "$stderr" ]
+}

@@ -121,6 +121,8 @@ bool acc_dump_selects(struct acc_dump_ctx *c, const struct acc_rec *r);
 /* Hand the record on. 0, or < 0: stop reading and return this. A record that is not selected
  * still consumes a number: seq does not depend on the selection. */
 int acc_dump_put(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e);
+/* The same of a pair that its tool measured: both sides come from the one source. */
+int acc_dump_put_pair(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e);
 /* A call stack, innermost frame first. Gives its id (until the context closes); the stack
  * record goes out before the first record that is put with it. */
 struct acc_str acc_dump_stack(struct acc_dump_ctx *c, const struct acc_str *frames, size_t n);

@@ -194,39 +194,76 @@ push(struct acc_rec *r, struct acc_str key, struct acc_val v)
 	return acc_rec_push(r, &(struct acc_field){.key = key, .v = v});
 }
 
+/* Too large for a stream: said, and left out. */
+static bool
+too_large(struct acc_dump_ctx *c, const struct acc_rec *r)
+{
+	struct acc_err big = {0};
+	struct acc_str name = acc_get_text(r, "", "name");
+	if (weight(r) <= ACC_MAX_RECORD)
+		return false;
+	if (name.n == 0)
+		name = acc_get_text(r, "", "key");
+	name.n = name.n < 100 ? name.n : 100;
+	acc_fail(&big, ACC_ELIMIT, "%.*s: a record of more than %d MiB is left out", ACC_PRS(name),
+		ACC_MAX_RECORD >> 20);
+	acc_dump_trouble(c, &big);
+	return true;
+}
+
+/* Where it comes from, under the keys of a record, or of a side of a pair. */
+static int
+push_place(struct acc_rec *r, const struct dump_src *s, uint64_t seq, const struct acc_str key[5])
+{
+	int rc = push(r, key[0], acc_ctext(s->id));
+	rc |= push(r, key[1], acc_uint(seq));
+	if (s->step >= 0)
+		rc |= push(r, key[2], acc_int(s->step));
+	if (s->rank >= 0)
+		rc |= push(r, key[3], acc_int(s->rank));
+	else if (s->proc >= 0)
+		rc |= push(r, key[4], acc_int(s->proc));
+	return rc;
+}
+
 int
 acc_dump_put(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e)
 {
+	static const struct acc_str key[] = {{"src", 3}, {"seq", 3}, {"step", 4}, {"rank", 4},
+		{"proc", 4}};
 	struct dump_src *s = &c->src[c->cur];
 	uint64_t seq = s->seq++;
 	if (r->lost || c->lost)
 		return acc_nomem(e);
-	if (!acc_dump_selected(c, s, r, ""))
+	if (!acc_dump_selected(c, s, r, "") || too_large(c, r))
 		return 0;
-	if (weight(r) > ACC_MAX_RECORD) {
-		struct acc_err big = {0};
-		struct acc_str name = acc_get_text(r, "", "name");
-		if (name.n == 0)
-			name = acc_get_text(r, "", "key");
-		name.n = name.n < 100 ? name.n : 100;
-		acc_fail(&big, ACC_ELIMIT, "%.*s: a record of more than %d MiB is left out",
-			ACC_PRS(name), ACC_MAX_RECORD >> 20);
-		acc_dump_trouble(c, &big);
-		return 0;
-	}
-	int rc = push(r, ACC_STR("src"), acc_ctext(s->id));
-	rc |= push(r, ACC_STR("seq"), acc_uint(seq));
-	if (s->step >= 0)
-		rc |= push(r, ACC_STR("step"), acc_int(s->step));
-	if (s->rank >= 0)
-		rc |= push(r, ACC_STR("rank"), acc_int(s->rank));
-	else if (s->proc >= 0)
-		rc |= push(r, ACC_STR("proc"), acc_int(s->proc));
-	if (rc < 0)
+	if (push_place(r, s, seq, key) < 0)
 		return acc_nomem(e);
-	rc = acc_dump_emit_source(c, s);
+	int rc = acc_dump_emit_source(c, s);
 	if (rc == 0)
 		rc = acc_dump_emit_stack(c, acc_get_text(r, "", "stack"));
+	return rc < 0 ? rc : emit(c, r);
+}
+
+int
+acc_dump_put_pair(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e)
+{
+	static const struct acc_str key[2][5] = {
+		{{"a.src", 5}, {"a.seq", 5}, {"a.step", 6}, {"a.rank", 6}, {"a.proc", 6}},
+		{{"b.src", 5}, {"b.seq", 5}, {"b.step", 6}, {"b.rank", 6}, {"b.proc", 6}}};
+	struct dump_src *s = &c->src[c->cur];
+	const bool has[] = {acc_get(r, "a.", "kind") != NULL, acc_get(r, "b.", "kind") != NULL};
+	uint64_t seq = s->seq++;
+	if (r->lost || c->lost)
+		return acc_nomem(e);
+	if (!acc_dump_selected(c, s, r, has[0] ? "a." : "b.") || too_large(c, r))
+		return 0;
+	for (int i = 0; i < 2; i++)
+		if (has[i] && push_place(r, s, seq, key[i]) < 0)
+			return acc_nomem(e);
+	int rc = acc_dump_emit_source(c, s);
+	if (rc == 0)
+		rc = acc_dump_emit_stack(c, acc_get_text(r, "a.", "stack"));
 	return rc < 0 ? rc : emit(c, r);
 }
 

@@ -96,6 +96,8 @@ dtype(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 		if (acc_str_is(type, named[i]))
 			return type;
 	const struct acc_val *v = acc_get(r, p, "value");
+	if (v == NULL && type.n > 0)
+		return acc_str(acc_arena_printf(m, "<class '%.*s'>", ACC_PRS(type)));
 	return acc_str(
 		acc_arena_printf(m, "<class '%s'>", python[v == NULL ? ACC_V_NIL : v->type]));
 }

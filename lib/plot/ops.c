@@ -1,5 +1,6 @@
 /* Metrics of pairs over the sequence of op calls, with what was judged bad. */
 #include "plot/plot.h"
+#include "io/literal.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -98,6 +99,20 @@ set_tick(struct acc_plot *p, struct op *o, const struct op *before, struct acc_s
 	return o->tick == NULL || p->pass == NULL ? ACC_ENOMEM : 0;
 }
 
+/* Also "12.5%", as msprobe writes a relative error. */
+static bool
+number(const struct acc_val *v, double *out)
+{
+	struct acc_literal l;
+	struct acc_str s;
+	if (!acc_as_text(v, &s))
+		return acc_as_f64(v, out);
+	if (!acc_str_ends(s, "%") || !acc_literal_all((struct acc_str){s.p, s.n - 1}, &l))
+		return false;
+	*out = l.v / 100;
+	return true;
+}
+
 static int
 add(struct acc_plot *p, const struct acc_rec *r, const char *side)
 {
@@ -131,7 +146,7 @@ add(struct acc_plot *p, const struct acc_rec *r, const char *side)
 	double *value = &p->value[p->nop * p->nkeys];
 	for (size_t k = 0; k < p->nkeys; k++) {
 		value[k] = NAN;
-		if (acc_as_f64(acc_get(r, "", p->keys[k]), &value[k]) && !isfinite(value[k]))
+		if (number(acc_get(r, "", p->keys[k]), &value[k]) && !isfinite(value[k]))
 			value[k] = INFINITY;
 	}
 	p->nop++;
