@@ -32,7 +32,7 @@ emit(void *arg, struct acc_rec *r)
 		!acc_as_f64(acc_get(r, "", "value"), &v) || acc_get(r, "", "seq") == NULL ||
 		acc_map_get(seen, acc_get_text(r, "", "src")) == NULL ||
 		acc_get_text(r, "", "where").n == 0 || acc_get(r, "", "run") == NULL ||
-		!(acc_str_is(cls, "metric") || acc_str_is(cls, "time") || acc_str_is(cls, "count")))
+		!acc_word_in("metric time count monitor", cls))
 		abort();
 	if (res != NULL && (!acc_as_f64(res, &v) || !(v > 0) || isinf(v)))
 		abort();

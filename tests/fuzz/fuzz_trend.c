@@ -1,12 +1,9 @@
-/* Any bytes as a x.trend.db. */
-#include "dump.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+/* Any bytes as msprobe's .trend.db. */
+#include "curves.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	fuzz_file("x.trend.db", data, size);
-	fuzz_dump("trend.db", "x.trend.db");
+	read_as("trend.db", NULL, data, size);
 	return 0;
 }
