@@ -265,7 +265,7 @@ say_parting(struct monitor *m, struct watched *w, size_t others, struct acc_err 
 	struct acc_arena *mem = &m->cs->mem;
 	const char **why = acc_alloc(mem, sizeof *why);
 	const char *more = others == 0 ? ""
-				       : acc_say(mem, ", and so are %zu more of its kind", others);
+				       : acc_say(mem, ", and %zu more of its kind with it", others);
 	const char *text =
 		isinf(w->off)
 			? acc_say(mem,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "acc/say.h"
 #include "dump/place.h"
 #include "dump/say.h"
 #include "io/csv.h"
@@ -89,7 +90,7 @@ take(void *arg, const struct acc_str *f, size_t n, uint64_t row, struct acc_err 
 		struct acc_err bad = {0};
 		acc_fail(&bad, ACC_EFORMAT,
 			n > t->n ? "row %llu has more columns than the header"
-				 : "row %llu has no name",
+				 : ACC_MSG("row %llu has no name"),
 			(unsigned long long)row);
 		acc_err_in(&bad, t->path);
 		acc_dump_say(&t->said, t->c, &bad);
