@@ -358,3 +358,26 @@ readable() {
 	run -0 --separate-stderr accdump-read all
 	[ -z "$stderr" ]
 }
+
+@test "a real number made complex is recomputed, its imaginary part, too" {
+	python3 - <<-'END'
+		import json, os, struct
+		def npy(path, descr, values):
+		    head = ("{'descr': '%s', 'fortran_order': False, 'shape': (3,), }" % descr).ljust(117) + "\n"
+		    with open(path, "wb") as f:
+		        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%df" % len(values), *values))
+		x = [1.5, -2.25, 3.125]
+		for name, y in (("good", [1.5, 0, -2.25, 0, 3.125, 0]), ("real", [1.5, 0, -2.25, 0, 3.375, 0]), ("imaginary", [1.5, 0, -2.25, 1e-3, 3.125, 0])):
+		    os.makedirs(name + "/dump_tensor_data")
+		    leaf = lambda dtype, pos: {"type": "torch.Tensor", "dtype": dtype, "shape": [3], "data_name": "Tensor.to.0.forward.%s.npy" % pos}
+		    npy(name + "/dump_tensor_data/Tensor.to.0.forward.input.0.npy", "<f4", x)
+		    npy(name + "/dump_tensor_data/Tensor.to.0.forward.output.0.npy", "<c8", y)
+		    call = {"input_args": [leaf("torch.float32", "input.0"), {"type": "torch.dtype", "value": "torch.complex64"}],
+		            "input_kwargs": {}, "output": [leaf("torch.complex64", "output.0")]}
+		    with open(name + "/dump.json", "w") as f:
+		        json.dump({"task": "tensor", "level": "L1", "framework": "pytorch", "dump_data_dir": "", "data": {"Tensor.to.0.forward": call}}, f)
+	END
+	for d in good:true real:false imaginary:false; do
+		[ "$(accdump-read ${d%:*} | accaudit | accfmt --json | jq 'select(has("audit.ok"))."audit.ok"')" = ${d#*:} ]
+	done
+}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "acc/file.h"
+#include "kernel/row.h"
 
 #define EACH(type) \
 	for (size_t i = 0; i < n; i++) { \
@@ -11,6 +12,16 @@
 		memcpy(&x, b + i * sizeof x, sizeof x); \
 		out[i] = (double)x; \
 	}
+/* What is computed here is real: a number that is not is none. */
+static void
+complex(enum acc_dtype t, const uint8_t *b, size_t n, double *out)
+{
+	const enum acc_dtype part = acc_component(t);
+	const size_t size = acc_dtype_of(part)->size;
+	for (size_t i = 0; i < n; i++, b += 2 * size)
+		out[i] = acc_load_f64(part, b + size) == 0 ? acc_load_f64(part, b) : NAN;
+}
+
 void
 acc_widen(enum acc_dtype t, const void *p, size_t n, double *out)
 {
@@ -30,6 +41,8 @@ acc_widen(enum acc_dtype t, const void *p, size_t n, double *out)
 		EACH(int32_t)
 	else if (t == ACC_BOOL || t == ACC_U8)
 		EACH(uint8_t)
+	else if (acc_dtype_of(t)->cls == 'C')
+		complex(t, b, n, out);
 	else
 		for (size_t i = 0; i < n; i++)
 			out[i] = acc_load_f64(t, b + i * acc_dtype_of(t)->size);

@@ -54,7 +54,7 @@ same_order(struct acc_replay *r, struct acc_dense *out)
 static double
 cast(enum acc_dtype t, double x)
 {
-	if (acc_is_float(t) || t == ACC_NODTYPE)
+	if (acc_is_float(t) || t == ACC_NODTYPE || acc_dtype_of(t)->cls == 'C')
 		return x;
 	return acc_dtype_of(t)->cls == 'B' ? x != 0 : trunc(x);
 }
