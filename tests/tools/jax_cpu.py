@@ -1,0 +1,87 @@
+# pip: jax==0.10.0 flax==0.12.0 optax==0.2.8 numpy==2.4.6 ml_dtypes==0.6.0
+"""JAX, flax, optax on the CPU."""
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tools import behaviour, main
+
+
+@behaviour
+def jax_flushes_subnormals():
+    x = jnp.array([1e-40], dtype=jnp.float32)
+    assert np.asarray(x)[0] != 0 and np.asarray(jnp.concatenate([x, x]))[0] != 0
+    assert np.asarray(x * 1.5)[0] == 0 and np.float32(1e-40) * np.float32(1.5) != 0
+
+
+@behaviour
+def flax_fast_variance():
+    from flax import linen
+    x = jnp.array([[4096.0, 4096.25, 4096.5, 4096.75]], dtype=jnp.float32)
+    net = linen.LayerNorm(use_bias=False, use_scale=False)
+    y = np.asarray(net.apply({}, x))
+    z = np.asarray(linen.LayerNorm(use_bias=False, use_scale=False, use_fast_variance=False).apply({}, x))
+    assert abs(z[0, 0] + 1.34) < 0.01 and abs(y[0, 0] / z[0, 0] - 1) > 0.05, (y, z)
+
+
+@behaviour
+def jax_debug_callback_order():
+    seen = []
+
+    @jax.jit
+    def f(x):
+        a = jnp.sin(x)
+        jax.debug.callback(lambda v: seen.append("a"), a)
+        b = jnp.cos(a)
+        jax.debug.callback(lambda v: seen.append("b"), b)
+        return jax.vmap(lambda v: jax.lax.cond(v > 0, lambda u: (jax.debug.callback(lambda w: seen.append("+"), u), u)[1],
+                                               lambda u: (jax.debug.callback(lambda w: seen.append("-"), u), u)[1], v))(b)
+    f(jnp.ones(2)).block_until_ready()
+    jax.effects_barrier()
+    assert seen.count("+") == 2 and seen.count("-") == 2, seen
+
+
+@behaviour
+def jax_casts_saturate():
+    x = jnp.array([300.0, -300.0, jnp.nan])
+    assert np.asarray(x.astype(jnp.int8)).tolist() == [127, -128, 0]
+    assert np.isnan(np.asarray(jnp.array([1e9]).astype(jnp.float8_e4m3fn)).astype("f4")).all()
+
+
+@behaviour
+def optax_clip_f16():
+    import optax
+    g = {"w": jnp.full((4,), 300.0, dtype=jnp.float16)}
+    t = optax.clip_by_global_norm(1.0)
+    u, _ = t.update(g, t.init(g))
+    assert np.asarray(u["w"]).tolist() == [0, 0, 0, 0], u
+
+
+@behaviour
+def flax_scan_drops_intermediates():
+    from flax import linen
+
+    class Layer(linen.Module):
+        @linen.compact
+        def __call__(self, x, _):
+            x = linen.Dense(3)(x)
+            self.sow("intermediates", "h", x)
+            return x, None
+
+    class Net(linen.Module):
+        axes: dict
+
+        @linen.compact
+        def __call__(self, x):
+            return linen.scan(Layer, variable_axes=self.axes, split_rngs={"params": True}, length=2)()(x, None)[0]
+    x, n = jnp.ones((1, 3)), []
+    for axes in ({"params": 0}, {"params": 0, "intermediates": 0}):
+        net = Net(axes)
+        v = net.init(jax.random.PRNGKey(0), x)
+        _, s = net.apply({"params": v["params"]}, x, mutable=["intermediates"])
+        n.append([np.shape(a) for a in jax.tree_util.tree_leaves(s)])
+    assert n == [[], [(2, 1, 3)]], n
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+# pip: mindstudio-probe==26.2.0 torch==2.15.0 numpy==2.4.6
+"""mindstudio-probe's recorder of PyTorch."""
+import glob
+import json
+import os
+import tempfile
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from tools import behaviour, main
+
+
+def record(run, net=None, **k):
+    """The names and values of dump.json, in its order. msprobe is one per process, so each in its own."""
+    import multiprocessing
+    with tempfile.TemporaryDirectory() as d:
+        p = multiprocessing.get_context("fork").Process(target=_record, args=(d, run, net, k))
+        p.start()
+        p.join()
+        f = glob.glob(d + "/**/dump.json", recursive=True)
+        return json.load(open(f[0]))["data"] if f else {}
+
+
+def _record(d, run, net, k):
+    from msprobe.pytorch import PrecisionDebugger
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    c = dict(task="statistics", dump_path=d + "/out", rank=[], step=[], level="L1")
+    c.update({a: b for a, b in k.items() if a != "statistics"})
+    c["statistics"] = dict(scope=[], list=[], data_mode=["all"], summary_mode="statistics", **k.get("statistics", {}))
+    with open(d + "/config.json", "w") as f:
+        json.dump(c, f)
+    p = PrecisionDebugger(config_path=d + "/config.json")
+    p.start(model=net) if net is not None else p.start()
+    run()
+    p.stop()
+    p.step()
+
+
+@behaviour
+def msprobe_focus_risk():
+    def run():
+        x = torch.ones(2, 3)
+        torch.cat([x.view(3, 2).to(torch.float64), torch.empty(1, 2, dtype=torch.float64)]) + torch.relu(torch.ones(3, 2)).double()[0]
+    few, all_ = record(run), record(run, risk_level="ALL")
+    assert len(all_) > len(few) and not any("cat" in n or "view" in n or "empty" in n for n in few), (list(few), list(all_))
+    assert any("cat" in n for n in all_), list(all_)
+
+
+@behaviour
+def msprobe_norm_in_dtype():
+    def run():
+        for t in (torch.float16, torch.bfloat16, torch.float64):
+            torch.relu(torch.full((4096,), 2000.0, dtype=t))
+    got = record(run)
+    norm = [v["output"][0]["Norm"] for v in got.values()]
+    assert norm[0] in ("inf", float("inf")) and norm[1] == 128000.0 and len(norm) == 3, norm
+
+
+@behaviour
+def msprobe_scalar_norm():
+    got = record(lambda: torch.relu(torch.tensor(-3.0)))
+    assert [v["input_args"][0]["Norm"] for v in got.values()] == [-3.0], got
+
+
+@behaviour
+def msprobe_exception_ends():
+    def run():
+        torch.relu(torch.ones(2))
+        try:
+            nn.functional.linear(torch.ones(2, 3), torch.ones(2, 2))
+        except RuntimeError:
+            pass
+        torch.relu(torch.ones(2))
+    got = list(record(run))
+    assert sum("relu" in n for n in got) == 1, got
+
+
+@behaviour
+def msprobe_checkpoint_ends():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+
+        def forward(self, x):
+            x = checkpoint(lambda v: torch.tanh(self.a(v)), x, use_reentrant=False)
+            return self.b(torch.sigmoid(x))
+    net = Net()
+
+    def run():
+        for _ in range(2):
+            net(torch.ones(2, 3)).sum().backward()
+    got = list(record(run, net))
+    assert sum("sigmoid" in n and "forward" in n for n in got) == 1, got
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+# pip: torch==2.15.0 numpy==2.4.6
+"""PyTorch on the CPU."""
+import math
+import os
+import sys
+import tempfile
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from tools import behaviour, main
+
+
+def rounded(x, f):
+    """f of all of x, in f64, rounded once."""
+    return torch.tensor([f(v) for v in x.double().tolist()], dtype=torch.float64).to(x.dtype)
+
+
+def all_bf16(low, high):
+    x = torch.arange(-32768, 32768, dtype=torch.int32).to(torch.int16).view(torch.bfloat16)
+    return x[(x.abs() >= low) & (x.abs() <= high)]
+
+
+@behaviour
+def torch_adamw_is_adam():
+    seen, adam = [], sys.modules[torch.optim.Adam.__module__]
+    old = adam.adam
+    adam.adam = lambda *a, **k: seen.append(k.get("decoupled_weight_decay"))
+    try:
+        p = nn.Parameter(torch.ones(3))
+        p.grad = torch.ones(3)
+        torch.optim.AdamW([p]).step()
+    finally:
+        adam.adam = old
+    assert seen == [True], seen
+
+
+@behaviour
+def torch_rms_norm_eps():
+    x = torch.full((1, 8), 2e-4).bfloat16()
+    y = F.rms_norm(x, (8,)).float()[0, 0].item()
+    v = x.float()[0, 0].item()
+    by = [v / math.sqrt(v * v + torch.finfo(t).eps) for t in (torch.float32, torch.bfloat16)]
+    assert abs(y / by[0] - 1) < 0.01 and abs(by[1] / by[0] - 1) > 0.5, (y, by)
+
+
+@behaviour
+def torch_erf_bf16():
+    x = all_bf16(0, math.inf)
+    off = (torch.erf(x) != rounded(x, math.erf)).double().mean().item()
+    assert 0.4 < off < 0.5 and torch.erf(torch.tensor(1e-8).bfloat16()) == 0, off
+    x = all_bf16(1e-3, 3)
+    assert (torch.tanh(x) != rounded(x, math.tanh)).double().mean().item() < 0.01
+
+
+@behaviour
+def torch_fp8_casts():
+    x = torch.tensor([math.inf, 1e9])
+    assert x.to(torch.float8_e4m3fn).float().tolist() == [448, 448]
+    assert x.to(torch.float8_e5m2).float().tolist() == [math.inf, math.inf]
+    assert x.to(torch.float8_e4m3fnuz).float().isnan().all()
+
+
+@behaviour
+def torch_e8m0_casts():
+    x = torch.tensor([-2.0, 0.0, 5.0]).to(torch.float8_e8m0fnu).float().tolist()
+    assert x[0] == 2 and x[1] == 2.0 ** -127, x
+
+
+@behaviour
+def torch_nan_bits():
+    x = torch.full((64, 2), math.nan)
+    a = x.to(torch.bfloat16).contiguous().view(torch.int16)[0, 0].item()
+    b = x[:, 0].to(torch.bfloat16).contiguous().view(torch.int16)[0].item()
+    assert a != b, (a, b)
+
+
+@behaviour
+def torch_dataloader_draws():
+    torch.manual_seed(1)
+    a = torch.get_rng_state()
+    list(torch.utils.data.DataLoader([1, 2, 3]))
+    assert not torch.equal(a, torch.get_rng_state())
+
+
+@behaviour
+def bf16_second_moment():
+    p = nn.Parameter(torch.ones(4).bfloat16())
+    o = torch.optim.AdamW([p], lr=0.0)
+    p.grad = torch.ones_like(p)
+    o.step()
+    v = o.state[p]["exp_avg_sq"].clone()
+    p.grad = torch.zeros_like(p)
+    for _ in range(100):
+        o.step()
+    assert torch.equal(v, o.state[p]["exp_avg_sq"])
+
+
+@behaviour
+def torch_function_mode_backward():
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, f, types, a=(), k=None):
+            seen.append(getattr(f, "__name__", ""))
+            return f(*a, **(k or {}))
+    seen = []
+    x = torch.ones(3, requires_grad=True)
+    with Mode():
+        y = checkpoint(lambda v: torch.exp(v) * 2, x, use_reentrant=False).sum()
+        before = seen.count("exp")
+        y.backward()
+    assert before == 1 and seen.count("exp") == 1, seen
+
+
+@behaviour
+def torch_checkpoint_hooks():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.b(torch.tanh(self.a(x)))
+    net, n = Net(), {}
+    for name, m in net.named_modules():
+        m.register_forward_pre_hook(lambda m, i, name=name: n.__setitem__(name, n.get(name, 0) + 1))
+        m.register_forward_hook(lambda m, i, o, name=name: n.__setitem__(name, n.get(name, 0) - 1))
+    checkpoint(net, torch.ones(2, 3), use_reentrant=False).sum().backward()
+    assert n[""] == 1 and n["a"] == 0 and n["b"] == 1, n
+
+
+@behaviour
+def torch_backward_hook_dict():
+    class Net(nn.Module):
+        def __init__(self, d):
+            super().__init__()
+            self.l, self.d = nn.Linear(2, 2), d
+
+        def forward(self, x=None):
+            y = self.l(x)
+            return {"y": y} if self.d else y
+    seen = []
+    for d in (False, True):
+        net = Net(d)
+        net.register_full_backward_hook(lambda m, gi, go: seen.append((m.d, len(gi))))
+        y = net(x=torch.ones(1, 2, requires_grad=True))
+        (y["y"] if d else y).sum().backward()
+    assert seen == [(False, 0)], seen
+
+
+@behaviour
+def torch_encoder_padding():
+    torch.manual_seed(0)
+    net = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 1).eval()
+    x, pad = torch.randn(2, 4, 8), torch.tensor([[False] * 4, [False, False, True, True]])
+    with torch.no_grad():
+        assert net(x, src_key_padding_mask=pad)[1, 2:].abs().max() == 0
+    assert net(x, src_key_padding_mask=pad)[1, 2:].abs().max() > 0
+
+
+@behaviour
+def torch_compile_late_hooks():
+    net, seen = nn.Sequential(nn.Linear(2, 2), nn.ReLU()), []
+    run = torch.compile(net, backend="eager")
+    run(torch.ones(1, 2))
+    net[0].register_forward_hook(lambda m, i, o: seen.append(1))
+    run(torch.ones(1, 2))
+    first = len(seen)
+    torch._dynamo.reset()
+    run(torch.ones(1, 2))
+    assert (first, len(seen)) == (0, 1), (first, len(seen))
+
+
+def ranks(rank, folder):
+    import torch.distributed as dist
+    dist.init_process_group("gloo", init_method="file://" + folder + "/init", rank=rank, world_size=2)
+    lin = nn.Linear(2, 1, bias=False)
+    seen = []
+    lin.weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.tolist()))
+    net = nn.parallel.DistributedDataParallel(lin)
+    net(torch.full((1, 2), float(rank + 1))).sum().backward()
+    assert seen == [[[rank + 1.0] * 2]] and lin.weight.grad.tolist() == [[1.5, 1.5]], (seen, lin.weight.grad)
+    # a receive that nobody waits for
+    x = torch.zeros(2)
+    if rank == 0:
+        w = dist.irecv(x, 1)
+        assert not x.any()
+        w.wait()
+        assert x.tolist() == [7, 7]
+    else:
+        import time
+        time.sleep(0.5)
+        dist.send(torch.full((2,), 7.0), 0)
+    dist.destroy_process_group()
+
+
+@behaviour
+def torch_ddp_hook_is_local():
+    with tempfile.TemporaryDirectory() as d:
+        torch.multiprocessing.spawn(ranks, (d,), 2)
+
+
+@behaviour
+def torch_debugmode_hash():
+    from torch.utils._debug_mode import DebugMode
+    def hashes(x):
+        with DebugMode() as m, DebugMode.log_tensor_hashes():
+            x * 1.0
+        return [c.log["hash"] if c.log else None for c in m.operators]
+    a = torch.arange(12.0).reshape(3, 4)
+    one, other, third = hashes(a), hashes(a.flip(0)), hashes(-a)
+    assert one == other == third and one[0] is not None, (one, other, third)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main()
