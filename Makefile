@@ -3,6 +3,7 @@
 #   make deps       install what building and testing need (Debian, Ubuntu)
 #   make check      all tests;   SAN=address,undefined  WERROR=1  CC=clang
 #   make check-torch the recorder under today's PyTorch, in a venv that pip fills
+#   make check-tools what other people's packages do, with the versions seen or NEWEST=1
 #   make check-long the faults of the machine, one by one; random dumps, compilers
 #   make demo       the main job on the example data
 #   make po         the messages of the sources into the catalogue of translations
@@ -131,14 +132,21 @@ $(B)/gen/report.c: share/rules/embed.sh $(REPORT)
 	@mkdir -p $(@D)
 	sh share/rules/embed.sh report $(REPORT) >$@.tmp && mv $@.tmp $@
 # So are the words in Chinese.
-$(B)/gen/messages.c: po/embed.sh po/zh_CN.po
+$(B)/gen/messages.c: po/embed.sh po/zh_CN.po share/known.sh share/behaviours
 	@mkdir -p $(@D)
-	sh po/embed.sh po/zh_CN.po >$@.tmp && mv $@.tmp $@
+	sh share/known.sh po | cat po/zh_CN.po - >$@.po && sh po/embed.sh $@.po >$@.tmp && mv $@.tmp $@
+# What tools really do, which acc-tools(7) is made of, too.
+$(B)/gen/behaviours.c: share/known.sh share/behaviours
+	@mkdir -p $(@D)
+	sh share/known.sh c >$@.tmp && mv $@.tmp $@
+pages:
+	sh share/known.sh en >man/acc-tools.7
+	sh share/known.sh zh >man/zh_CN/acc-tools.7
 $(B)/gen/%.o: $(B)/gen/%.c
 	$(SAY) CC $@
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets.o $(B)/gen/check_lists.o $(B)/gen/names.o $(B)/gen/report.o $(B)/gen/messages.o
+$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets.o $(B)/gen/check_lists.o $(B)/gen/names.o $(B)/gen/report.o $(B)/gen/messages.o $(B)/gen/behaviours.o
 	$(SAY) AR $@
 	@rm -f $@
 	$(AR) rcs $@ $^
@@ -219,6 +227,10 @@ check: all tests
 # The recorder under the PyTorch of today, which pip gets once: see there.
 check-torch: all
 	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/torch/run $(TESTS)
+
+# What share/behaviours says, seen again: TOOLS="torch_cpu ms-relu-nan", NEWEST=1. See tests/tools/run.
+check-tools:
+	NEWEST=$(NEWEST) tests/tools/run $(TOOLS)
 
 PYTHON ?= python3
 # Each call of each program to the system fails once, and members of the pipeline are killed; what
@@ -309,7 +321,7 @@ install-run: $(PROGS) $(REC_SO)
 		sh share/completions/make.sh $${s%%:*} $(HELP_BIN) >$$f || exit; done
 	for p in $(notdir $(PROGS)); do \
 		ln -sf acctools $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$p; done
-	cd share && find checks curves names report rules -xtype f ! -name '*.sh' \
+	cd share && find behaviours checks curves names report rules -xtype f ! -name '*.sh' \
 		-exec install -D -m 644 {} $(abspath $(DESTDIR)$(DATADIR))/{} \;
 
 # A folder of programs, pages and completions that runs on any Linux of this architecture: nothing
@@ -372,4 +384,4 @@ po:
 clean:
 	rm -rf build build-* bin dist
 
-.PHONY: all po deps tests objects check check-torch check-long regress networks demo bench lint install install-run wheel dist fuzz fuzz-report clean
+.PHONY: all po pages deps tests objects check check-torch check-tools check-long regress networks demo bench lint install install-run wheel dist fuzz fuzz-report clean

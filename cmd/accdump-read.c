@@ -1,4 +1,5 @@
 #include "cli.h"
+#include "acc/behaviour.h"
 #include "acc/dump.h"
 #include "acc/payload.h"
 
@@ -22,6 +23,7 @@ static const struct cli_opt options[] = {
 	{264, "keep", "GLOB[,..]", "--inline of these op calls; of others statistics"},
 	{260, "root", "FOLDER", "with --inline: a stream's files may be here"},
 	{261, "probe", NULL, "only say which format each operand has"},
+	{265, "known", NULL, "list what tools really do; operands: tools"},
 	{'l', "list", NULL, "list the dump formats"},
 	{0, NULL, NULL, NULL},
 };
@@ -163,6 +165,35 @@ list_formats(void)
 	cli_printed();
 }
 
+/* Is a behaviour asked for: is a word part of its tool's name, or a pattern of its id? */
+static bool
+is_asked(const struct acc_behaviour *b, char *const *word)
+{
+	bool yes = *word == NULL;
+	for (; *word != NULL && !yes; word++)
+		yes = strcasestr(b->tool, *word) != NULL || acc_glob(*word, acc_str(b->id));
+	return yes;
+}
+
+static void
+list_known(char *const *word)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < acc_nbehaviours; i++) {
+		const struct acc_behaviour *b = &acc_behaviours[i];
+		if (!is_asked(b, word))
+			continue;
+		printf("%s%s (%s %s)\n", n++ == 0 ? "" : "\n", b->id, b->tool, b->versions);
+		cli_item("", 1, b->what);
+		cli_item("", 1, b->effect);
+		if (strcmp(b->does, "-") != 0)
+			cli_item("", 1, b->does);
+	}
+	if (n == 0)
+		cli_die("no behaviour is known of a tool or id '%s'", *word);
+	cli_printed();
+}
+
 /* "FORMAT<tab>PATH" of each that is recognised; of a name that is no line, nothing. */
 static void
 probe_all(char *const *path)
@@ -190,7 +221,7 @@ main(int argc, char **argv)
 	const char *format = NULL, *pattern = NULL, *names = NULL;
 	const char **folders = NULL;
 	size_t nfolders = 0;
-	bool with_payload = false, probing = false, following = false;
+	bool with_payload = false, probing = false, following = false, known = false;
 	struct acc_err e = {0};
 	for (int c; (c = cli_getopt(argc, argv, &cli)) != -1;) {
 		switch (c) {
@@ -243,10 +274,15 @@ main(int argc, char **argv)
 		case 261:
 			probing = true;
 			break;
+		case 265:
+			known = true;
+			break;
 		case 'l':
 			list_formats();
 		}
 	}
+	if (known)
+		list_known(argv + optind);
 	check_words("--kind", kinds, sel.nkinds, kind_words);
 	check_words("--pass", passes, sel.npasses, pass_words);
 	check_words("--io", ios, sel.nios, io_words);

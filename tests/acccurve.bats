@@ -266,6 +266,7 @@ lines() { # n, loss, norm
 		printf \" iteration %8d/ %d | learning rate: 1.0E-05 | lm loss: %s | grad norm: %s |\\n\", i, n, $2, $3 }"
 }
 
+# Behaviour megatron-skips-nan.
 @test "a loss that is NaN or infinite on both sides to the end is no equal one" {
 	lines 60 '"nan"' '"nan"' >a
 	for p in guide exact megatron; do

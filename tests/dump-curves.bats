@@ -51,6 +51,7 @@ as_python() { # file, name of what is expected
 	as_python trainer_log.jsonl
 }
 
+# Behaviour torchtitan-validate-lines.
 @test "logs: torchtitan, verl, slime, OpenMMLab, tqdm, Lightning; columns; a guess" {
 	for f in torchtitan verl slime mmengine tqdm lightning guess; do
 		as_python $f.log
@@ -471,6 +472,7 @@ as_python() { # file, name of what is expected
 	[[ $stderr == *"own.log: line 2 is not judged"* ]]
 }
 
+# Behaviour wandb-one-log, swanlab-config-values.
 @test "the logs of W&B and SwanLab: numbers of the history alone; the configuration by name" {
 	rows() { accdump-read "$@" | accfmt --tsv --no-header -c tag,step,value; }
 	[ "$(rows "$DATA/runs/run-abc.wandb")" = $'loss\t0\t4.0\nloss\t1\t2.0\nloss\t2\tnan\nloss\t3\t1.0' ]

@@ -499,6 +499,7 @@ rows() { # dump, name of the expectation
 	[[ $output == *"LayerNorm_LayerNorm-op0: its output as recorded fails recomputation"* ]]
 }
 
+# Behaviour ms-attributes-as-inputs.
 @test "mindspore 2.10: attributes are arguments, numbers operands; a right port is right, a default is named" {
 	cd "$BATS_TEST_TMPDIR"
 	tar -xzf "$DATA/ms_port.tar.gz"
@@ -523,6 +524,7 @@ rows() { # dump, name of the expectation
 	END
 }
 
+# Behaviour ms-optimizer-after-update, ms-cast-float32-body.
 @test "mindspore 2.10: what a kernel writes in place is of no op call; 32 bits under a header of 16" {
 	cd "$BATS_TEST_TMPDIR"
 	tar -xzf "$DATA/ms_written.tar.gz"

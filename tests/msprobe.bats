@@ -48,6 +48,7 @@ dump() {
 	[[ $output == *'"level": "L1", "risk_level": "ALL", '*"leaves out views, cat, clamp, empty and to"* ]]
 }
 
+# Behaviour msprobe-p2p-before-wait.
 @test "what a receive gives before it is waited for is not judged" {
 	local v i new
 	v=$(t 2 1 0 0.5 1)
@@ -125,6 +126,7 @@ steps() { # folder, the gradient of the first step, what it writes, the weight o
 	[[ $output == *$'\nTorch.clamp.0.forward.input.1,Torch.clamp.0.forward.input.1,N/A,N/A,N/A,N/A,N/A,N/A,0,'* ]]
 }
 
+# Behaviour msprobe-late-checksums.
 @test "a checksum that was taken after something had written to the tensor is no evidence" {
 	local i v w sum
 	for i in device bench; do

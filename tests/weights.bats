@@ -277,6 +277,7 @@ over() {
 	over 2 a b
 }
 
+# Behaviour torch-dtensor-mesh.
 @test "DTensors, a file a rank: put together by mesh and placements; copies; what says nothing is declined" {
 	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/dtensors.tar.gz"
 	cd "$BATS_TEST_TMPDIR"

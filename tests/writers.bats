@@ -14,6 +14,7 @@ compare() { # status, device, bench: the findings in $text
 	echo "$text"
 }
 
+# Behaviour megatron-layers-stacked.
 @test "the same model by each writer" {
 	for x in nocrc.pt module.pt model.pt2 dict.npy plain.pkl dcp-st hf-shards fsdp mcore-right torch_dist \
 		meta.safetensors; do
@@ -51,6 +52,7 @@ compare() { # status, device, bench: the findings in $text
 	[ "$(accdump-read module.pt | accfmt --json | jq -c 'select(.name == "fleeting")')" = "" ]
 }
 
+# Behaviour deepspeed-universal-placeholders.
 @test "a universal checkpoint: the parameters, not their placeholders" {
 	compare 1 universal-bad universal
 	[[ $text == *" 1 with other values; first model.layers.1.mlp.up_proj.weight, "*"; where: everywhere, times 1.5"* ]]

@@ -137,7 +137,7 @@ acc_dtype_numpy(struct acc_str k)
 		{"i2", ACC_I16}, {"i4", ACC_I32}, {"i8", ACC_I64}, {"u1", ACC_U8}, {"u2", ACC_U16},
 		{"u4", ACC_U32}, {"u8", ACC_U64}, {"b1", ACC_BOOL}, {"c8", ACC_C64},
 		{"c16", ACC_C128}, {"V2", ACC_BF16}, {"E2", ACC_BF16}, {"h2", ACC_BF16},
-		{"f1", ACC_F8E5M2}}; /* as ml_dtypes has it: of its others with one byte, V1 tells nothing */
+		{"f1", ACC_F8E5M2}}; /* as ml_dtypes has it, behaviour numpy-e5m2-is-f1: of its others with one byte, V1 tells nothing */
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		if (acc_str_is(k, row[i].text))
 			return row[i].t;

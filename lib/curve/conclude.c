@@ -260,7 +260,7 @@ say_ends(struct acc_curves *cs, const struct curve *c, struct acc_err *e)
 	return m->text == NULL ? acc_nomem(e) : 0;
 }
 
-/* A loss that is missing where the same side logged something else: Megatron leaves a NaN
+/* Behaviour megatron-skips-nan. A loss that is missing where the same side logged something else: Megatron leaves a NaN
  * out. */
 static int
 say_left_out(struct acc_curves *cs, const struct curve *c, struct acc_err *e)
@@ -373,8 +373,8 @@ doubt(struct acc_curves *cs, const struct curve *c)
 		if (c->zeros[s] > 0)
 			return acc_say(mem,
 				"%s of the %s is exactly 0 between larger ones (steps: %" PRIu64
-				"): taken for NaN or infinity that the Trainer filtered out",
-				c->tag, side_name[s], c->zeros[s]);
+				"): taken for NaN or infinity that the Trainer filtered out (%s)",
+				c->tag, side_name[s], c->zeros[s], "hf-trainer-nan-is-zero");
 	if (c->role == ROLE_LOSS && c->f.res >= 0.0005)
 		return acc_say(mem,
 			"%s is printed so coarsely that %.2g of a difference "

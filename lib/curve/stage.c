@@ -187,6 +187,7 @@ factor(struct scene *s)
 				: acc_say(mem, " at all %" PRIu64 " steps", c->f.n);
 	if (number == NULL || what == NULL)
 		return acc_nomem(s->e);
+	/* The last cause is behaviour hf-trainer-class-name. */
 	return say(s, c, "forward", c->f.begin, INT64_MIN,
 		acc_say(mem,
 			"%s is %s times the bench's%s. The same losses are divided by another "

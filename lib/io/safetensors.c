@@ -9,6 +9,7 @@
 
 enum { MAXHEADER = 100000000 };
 
+/* All that the format has, also what safetensors.numpy does not read: behaviour safetensors-numpy-bf16. */
 static const struct {
 	const char *name;
 	enum acc_dtype dtype;

@@ -73,7 +73,7 @@ slot(const struct acc_py *state, const char *name)
 	return NULL;
 }
 
-/* The extents of a mesh whose layout holds an object for each axis, as since torch 2.15: of its shape, which
+/* The extents of a mesh whose layout holds an object for each axis, as since torch 2.15 (behaviour torch-dtensor-mesh): of its shape, which
  * is of several numbers where axes were joined, the product. 1; 0: it does not. */
 static int
 axes_of(const struct acc_py *layout, struct mesh *m, struct acc_err *e)

@@ -424,6 +424,8 @@ acc_case_judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0)
 		rc = acc_say_accepted(c, e);
 	if (rc == 0)
+		rc = acc_explain(c, e);
+	if (rc == 0)
 		rc = acc_take_findings(c, e);
 	/* What a sentence lacks would not be seen: see acc_got. */
 	return rc == 0 && c->mem.lost ? acc_nomem(e) : rc;

@@ -166,6 +166,10 @@ int acc_accepted(struct acc_case *c, const struct acc_item *it, struct acc_err *
 int acc_accepted_alone(struct acc_case *c, const struct acc_item *it, struct acc_err *e);
 /* Findings that say what was accepted, by what. */
 int acc_say_accepted(struct acc_case *c, struct acc_err *e);
+/* A finding rests on a behaviour of share/behaviours: behind its text, and in its `behaviour`. */
+int acc_rests_on(struct acc_case *c, struct acc_finding *f, const char *id, struct acc_err *e);
+/* What tools are known to do that can explain what is accused. */
+int acc_explain(struct acc_case *c, struct acc_err *e);
 
 /* The device's key of a call, or the bench's. */
 const char *acc_call_name(const struct acc_call *k);

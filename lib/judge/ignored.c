@@ -1,4 +1,4 @@
-/* Labels that a loss leaves out: -1 in one program and -100 in the other are no difference, where each side's loss
+/* Labels that a loss leaves out (behaviour hf-labels-padded): -1 in one program and -100 in the other are no difference, where each side's loss
  * ignores its own number, and nothing else differs. */
 #include "acc/say.h"
 #include "judge/first_bad.h"

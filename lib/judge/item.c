@@ -229,7 +229,7 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 	if (a[SHAPE] != NULL && count_of(a[SHAPE]) != n)
 		return;
 	if (is_number(statistic(b, NORM)) && n > 0)
-		/* msprobe gives a scalar itself as its norm, with its sign. */
+		/* msprobe gives a scalar itself as its norm, with its sign: behaviour msprobe-scalar-norm. */
 		scale = fabs(number(statistic(b, NORM))) / sqrt((double)n);
 	if (!isfinite(scale))
 		scale = 0;

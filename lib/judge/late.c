@@ -1,7 +1,7 @@
 /* Checksums that were taken late. A recorder that hashes a tensor of the CPU in a thread of its own hashes what stands
  * there by then: where something has written to it meanwhile, often the new content, and in two runs of one program
  * not the same. Its statistics were taken at once. So of what is written to in place, equal statistics are what is
- * known, and another checksum is no evidence. */
+ * known, and another checksum is no evidence (behaviour msprobe-late-checksums). */
 #include "judge/case.h"
 
 #include <math.h>

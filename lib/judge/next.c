@@ -170,7 +170,10 @@ say(struct acc_case *c, uint32_t call, const struct acc_item *it, const struct a
 	const char *sep = how[0] == '\0' ? "" : ", ";
 	f->text = acc_say(&c->mem, "next: %srecord %s on both sides%s%s: %s", where, again, sep,
 		how, why);
-	return f->text == NULL ? acc_nomem(e) : 0;
+	if (f->text == NULL)
+		return acc_nomem(e);
+	return g->range && !g->statistics && by->risks ? acc_rests_on(c, f, "msprobe-focus-risk", e)
+						       : 0;
 }
 
 /* What to try where 16 bits were too narrow; "" where they were not. */

@@ -265,7 +265,9 @@ say_early(struct acc_case *c, const struct stretch *t, struct acc_err *e)
 			"alone (an exception that the program caught, or checkpointing without reentry, "
 			"ends msprobe's); what it lacks is not judged",
 			where, whose[!t->side]);
-		return f->text == NULL ? acc_nomem(e) : 0;
+		int rc = f->text == NULL ? acc_nomem(e)
+					 : acc_rests_on(c, f, "msprobe-exception-ends", e);
+		return rc == 0 ? acc_rests_on(c, f, "msprobe-checkpoint-ends", e) : rc;
 	}
 	if (t->backward > 0)
 		seen = acc_say(&c->mem,

@@ -7,7 +7,7 @@
 /* A word a slot: t a tensor, t* one or more; else NAME:TYPE, a Bool (b), a float (f), an integer (i), a number of
  * either kind (n), a number that may be an operand (c), integers (I), an axis or several (A), how a loss is reduced
  * (r), the share that is kept (k), which torch gives as what is not. N:! a tensor that is written over and is what
- * output N should be, N:~ one that is no result. NAME=TEXT takes no slot: what the kernel does, where torch has an
+ * output N should be (behaviour ms-optimizer-after-update), N:~ one that is no result. NAME=TEXT takes no slot: what the kernel does, where torch has an
  * argument for it. */
 static const struct {
 	const char *types, *slots;

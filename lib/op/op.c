@@ -376,6 +376,7 @@ is_of_form(struct acc_str op)
 bool
 acc_op_is_early(struct acc_str op)
 {
+	/* Behaviour msprobe-p2p-before-wait. */
 	return acc_op_talks(op) && acc_word_in("batch_isend_irecv", acc_op_name(op));
 }
 

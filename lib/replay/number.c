@@ -45,7 +45,7 @@ acc_norm_rounding(enum acc_dtype t, uint64_t n)
 	return acc_mean_rounding(t) * (t == ACC_F16 && n > 1 ? sum : 1);
 }
 
-/* Devices may flush what is not normal to zero, but not in f16, whose range is small. */
+/* Devices may flush what is not normal to zero (behaviour jax-flushes-subnormals), but not in f16, whose range is small. */
 double
 acc_tiny_of(enum acc_dtype t)
 {

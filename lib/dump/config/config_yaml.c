@@ -237,7 +237,7 @@ probe(const struct acc_probe *p)
 	return word && head.p[0] != '{' ? 40 : 0;
 }
 
-/* learning_rate: {desc: null, value: 0.1}, as W&B and SwanLab have it: NAME.value is NAME where each key is of
+/* learning_rate: {desc: null, value: 0.1}, as W&B and SwanLab have it (behaviour swanlab-config-values): NAME.value is NAME where each key is of
  * such a map. */
 static void
 unwrap(struct params *ps)

@@ -33,7 +33,7 @@ step_line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	}
 	if (loss == 0)
 		return 0;
-	/* torchtitan: "validate step:  4  loss:  9.5" */
+	/* Behaviour torchtitan-validate-lines: "validate step:  4  loss:  9.5" */
 	const char *before = acc_log_find(s, "step:"), *mode = "";
 	if (before != NULL)
 		mode = acc_log_mode((struct acc_str){s.p, (uint32_t)(before - s.p)});

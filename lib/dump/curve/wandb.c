@@ -1,4 +1,4 @@
-/* run-ID.wandb: what W&B's client keeps of a run, a log in the manner of LevelDB, and so run-ID.swanlab. It is made
+/* Behaviour wandb-one-log. run-ID.wandb: what W&B's client keeps of a run, a log in the manner of LevelDB, and so run-ID.swanlab. It is made
  * of blocks of 32 KiB, the first of which begins with seven bytes of a head; in a block, parts of records:
  *
  *	crc32 (of what follows the length) | length, 2 bytes | kind: whole, first, middle, last part | bytes

@@ -1,4 +1,5 @@
-/* The attributes among the inputs of a kernel: MindSpore dumps them behind its tensors, since 2.3. */
+/* The attributes among the inputs of a kernel: MindSpore dumps them behind its tensors, since 2.3
+ * (behaviour ms-attributes-as-inputs). */
 #include "acc/base.h"
 #include "acc/npy.h"
 #include "acc/op.h"

@@ -111,7 +111,7 @@ narrow(struct acc_ref *ref, enum acc_dtype named)
 }
 
 /* Where a Cast stands around a kernel of 16 bits, MindSpore 2.10 on the CPU writes the header of those and the
- * elements of 32 bits, twice as long: what it computes with. */
+ * elements of 32 bits, twice as long: what it computes with. Behaviour ms-cast-float32-body. */
 static void
 as_cast(struct ms_folder *f, struct acc_ref *ref, const char *file, struct acc_err *bad)
 {
@@ -123,7 +123,8 @@ as_cast(struct ms_folder *f, struct acc_ref *ref, const char *file, struct acc_e
 	*bad = (struct acc_err){0};
 	if (!f->cast)
 		acc_dump_note(f->c, path_of(f, file),
-			"32 bits an element under a header of 16: read as f32, and so others here");
+			"32 bits an element under a header of 16: read as f32, and so others here (%s)",
+			"ms-cast-float32-body");
 	f->cast = true;
 }
 

@@ -1,4 +1,4 @@
-/* dcp_stack.h - layers, and experts, that Megatron saves as one tensor: decoder.layers.mlp.linear_fc1.weight [layers,
+/* dcp_stack.h - behaviour megatron-layers-stacked: layers, and experts, that Megatron saves as one tensor: decoder.layers.mlp.linear_fc1.weight [layers,
  * ...] stands for decoder.layers.0.mlp.linear_fc1.weight and those of the other layers */
 #ifndef DUMP_DCP_STACK_H
 #define DUMP_DCP_STACK_H

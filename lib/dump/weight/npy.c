@@ -129,6 +129,7 @@ read_npy(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.step = -1,
 		.rank = -1,
 		.proc = -1,
+		/* Behaviour mlx-savez-order. */
 		.order = f.n <= 0 ? NULL : acc_dump_handorder(f.names, (size_t)f.n, ".npy")};
 	int rc = f.n < 0 ? (int)f.n : acc_dump_source(c, &s, e);
 	if (rc == 0)

@@ -280,7 +280,8 @@ model_leaf(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct a
 	} else if (acc_str_starts(s, module)) {
 		uint64_t n = 1;
 		s = (struct acc_str){s.p + strlen(module), s.n - (uint32_t)strlen(module)};
-		/* A placeholder of what stands in zero/ or in fragments; or a copy. */
+		/* A placeholder of what stands in zero/ or in fragments, or a copy: behaviour
+		 * deepspeed-universal-placeholders. */
 		if (acc_map_get(&u->names, s) != NULL ||
 			(l->ref != NULL && acc_count(l->ref->shape, l->ref->ndim, &n) && n == 0))
 			return 1;

@@ -157,8 +157,8 @@ acc_dump_weight_single(struct acc_dump_ctx *c, int dirfd, const char *dir, const
 	if (rc > 0)
 		acc_dump_note(c, dir,
 			"%s is read, as loaders do, and not the files of %s beside it (name that one to read"
-			" these)",
-			single, index);
+			" these; %s)",
+			single, index, "hf-stale-single-file"); /* behaviour hf-stale-single-file */
 	return rc;
 }
 

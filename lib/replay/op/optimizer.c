@@ -144,7 +144,7 @@ read_adam(struct acc_replay *r, struct adam *k)
 		return ACC_EUNSUP;
 	/* Then they are computed on the device, in the f32 of the step. */
 	k->counted = capturable || differentiable ? acc_unit(ACC_F32) : 0;
-	/* As torch.optim.AdamW calls adam. */
+	/* As torch.optim.AdamW calls adam: behaviour torch-adamw-is-adam. */
 	k->form = decoupled ? ADAMW : k->form;
 	return 0;
 }

@@ -224,7 +224,8 @@ function(int which, double x)
 	}
 }
 
-/* A module's `approximate` is not recorded: some classes have one form, and of others the one that fits best. */
+/* A module's `approximate` is not recorded: some classes have one form, and of others the one that fits best: behaviour
+ * keras-two-gelus. */
 static bool
 is_by_tanh(struct acc_replay *r, const struct acc_dense *x)
 {
