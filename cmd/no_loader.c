@@ -1,5 +1,5 @@
-/* In place of lib/format/xlsxlib.c, lib/io/sqlitelib.c and lib/io/expat.c, which a program that is linked statically cannot
- * have: it loads nothing, and Debian has no static libxlsxwriter. */
+/* In place of lib/format/xlsxlib.c, lib/io/sqlitelib.c and lib/io/expat.c, which a program that is linked
+ * statically cannot have: it loads nothing, and Debian has no static libxlsxwriter. */
 #include "format/xlsxlib.h"
 #include "io/expat.h"
 #include "io/sqlitelib.h"

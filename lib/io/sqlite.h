@@ -16,7 +16,8 @@ struct acc_sqlite *acc_sqlite_open(int fd, struct acc_err *e);
 void acc_sqlite_close(struct acc_sqlite *s);
 /* Has it a table with these columns (separated by blanks)? 1, 0 or < 0. */
 int acc_sqlite_has(struct acc_sqlite *s, const char *table, const char *columns, struct acc_err *e);
-/* A query: SELECT ... FROM a table, without functions, or PRAGMA table_info(TABLE), whose second column is a name. Several may be open at once, all closed before the database. */
+/* A query: SELECT ... FROM a table, without functions, or PRAGMA table_info(TABLE), whose second column is a name.
+ * Several may be open at once, all closed before the database. */
 struct acc_rows;
 struct acc_rows *acc_sqlite_rows(struct acc_sqlite *s, const char *sql, struct acc_err *e);
 /* 1: a row; 0: the end; < 0: ACC_EFORMAT where the file is damaged, ACC_ELIMIT where it cannot be right. */

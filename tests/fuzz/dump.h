@@ -85,7 +85,8 @@ fuzz_emit(void *arg, struct acc_rec *r)
 	if (acc_rec_is(r, "stack"))
 		return 0;
 	if (!out->source || !acc_str_is(r->f[0].key, "name") ||
-		(acc_get(r, "", "seq") == NULL && acc_get(r, "a.", "seq") == NULL && acc_get(r, "b.", "seq") == NULL))
+		(acc_get(r, "", "seq") == NULL && acc_get(r, "a.", "seq") == NULL &&
+			acc_get(r, "b.", "seq") == NULL))
 		abort();
 	if (acc_rec_is(r, "tensor") && acc_get(r, "", "err") == NULL)
 		fuzz_payload(out, r);

@@ -82,7 +82,8 @@ def monitor2(folder, side):
     os.makedirs(folder)
     config = os.path.join(folder, "config.json")
     with open(config, "w") as f:
-        json.dump({"framework": "pytorch", "output_dir": folder, "step_count_per_record": 2, "patch_optimizer_step": False,
+        json.dump({"framework": "pytorch", "output_dir": folder, "step_count_per_record": 2,
+                   "patch_optimizer_step": False,
                    "monitors": {k: {"enabled": True, "ops": ["min", "max", "mean", "norm"]}
                                 for k in ("module", "weight_grad", "optimizer", "param")}}, f)
     held = []
@@ -209,7 +210,8 @@ def main(top):
         finish(out, "build")
     for side in ("device", "bench", "calm"):
         child(tool, "data2db", "--db", os.path.join(top, "trend", side), "--data", os.path.join(top, "monitor1", side))
-    child(tool, "data2db", "--db", os.path.join(top, "trend", "dump"), "--data", os.path.join(top, "statistics", "device"))
+    child(tool, "data2db", "--db", os.path.join(top, "trend", "dump"),
+          "--data", os.path.join(top, "statistics", "device"))
     shutil.rmtree(os.path.join(top, "tensor"))
     shutil.rmtree(os.path.join(top, "md5"))
 

@@ -137,7 +137,8 @@ read_stats(struct trend *t, struct acc_sqlite *db, struct acc_err *e)
 	return rc;
 }
 
-/* The row of global_stats says of each metric which statistics it has: "norm,max". What it has not is NULL, and no NaN. */
+/* The row of global_stats says of each metric which statistics it has: "norm,max". What it has not is NULL,
+ * and no NaN. */
 static bool
 has_stat(struct acc_str list, const char *stat)
 {
