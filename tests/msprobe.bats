@@ -383,3 +383,22 @@ readable() {
 		[ "$(accdump-read ${d%:*} | accaudit | accfmt --json | jq 'select(has("audit.ok"))."audit.ok"')" = ${d#*:} ]
 	done
 }
+
+@test "gradients that another autograd node gives in another order are not compared by their places" {
+	local x w b y gx gw gb gy
+	x=$(t "4, 16" 2 -2 0.1 8)
+	w=$(t "4, 16" 0.3 -0.3 0.01 1.2)
+	b=$(t 4 0.2 -0.2 0.01 0.3)
+	y=$(t "4, 4" 1 -1 0.1 2)
+	gy=$(t "4, 4" 0.2 -0.2 0.01 0.43)
+	gx=$(t "4, 16" 0.06 -0.06 0.001 0.252)
+	gw=$(t "4, 16" 0.2 -0.2 0.003 0.549)
+	gb=$(t 4 0.2 -0.2 0.01 0.327)
+	dump device/step0 "$(call Functional.linear.0.forward "$x, $w, $b" "$y")" "$(call Functional.linear.0.backward "$gy" "$gx, $gw, $gb")"
+	dump bench/step0 "$(call Functional.linear.0.forward "$x, $w, $b" "$y")" \
+		"$(call Functional.linear.0.backward "$gy" "$gb, $gx, $(t "16, 4" 0.2 -0.2 0.003 0.549)")"
+	run -0 accdiff device bench
+	# In the same order it is off.
+	dump same/step0 "$(call Functional.linear.0.forward "$x, $w, $b" "$y")" "$(call Functional.linear.0.backward "$gy" "$gb, $gw, $(t "16, 4" 0.2 -0.2 0.003 0.549)")"
+	run -1 accdiff same bench
+}

@@ -77,11 +77,25 @@ is_other_shape(const struct scan *s, uint32_t call, uint32_t i)
 	return true;
 }
 
+/* Where two others are, the sides' autograd nodes give their gradients in another order, and the place of one of equal
+ * shape says nothing: one sample a class makes the gradients of input and weight alike. */
+static bool
+in_other_order(const struct scan *s, uint32_t call, uint32_t i)
+{
+	const struct acc_call *k = &s->c->call[call];
+	uint32_t n = 0;
+	for (uint32_t o = k->first; o <= k->last; o++)
+		n += o != i && s->c->item[o].call == call && acc_is_output(&s->c->item[o]) &&
+		     is_other_shape(s, call, o);
+	return n >= 2;
+}
+
 bool
 acc_is_of_view(const struct scan *s, uint32_t call, uint32_t i)
 {
 	const struct acc_call *k = &s->c->call[call];
 	return k->backward && !k->module && k->cls == ACC_OP_CONTRACT && s->c->item[i].count > 1 &&
-	       (is_other_shape(s, call, i) || is_gradient_itself(s->c, call, i, ACC_A) !=
-						      is_gradient_itself(s->c, call, i, ACC_B));
+	       (is_other_shape(s, call, i) || in_other_order(s, call, i) ||
+		       is_gradient_itself(s->c, call, i, ACC_A) !=
+			       is_gradient_itself(s->c, call, i, ACC_B));
 }
