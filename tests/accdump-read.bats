@@ -436,6 +436,9 @@ list() { # keys, command...
 		accdump-read "$d" 2>/dev/null | accfmt --json 2>/dev/null |
 			jq -r 'select(.kind == "source").format' 2>/dev/null || true
 	done | sort -u >"$BATS_TEST_TMPDIR/read"
+	# A program that has not the library for databases says so.
+	run accdump-read "$BATS_TEST_TMPDIR"/m/vis/statistics/compare.vis.db
+	[[ $output != *"is not here"* && $output != *"built without"* ]] || printf '%s\n' vis.db trend.db >>"$BATS_TEST_TMPDIR/read"
 	for f in $(accdump-read --list | cut -d' ' -f1); do
 		# A stream is passed on, under the format that it was made from; wandb-config is asked for by name.
 		[ "$f" = acc ] || [ "$f" = wandb-config ] || grep -qx "$f" "$BATS_TEST_TMPDIR/read" || { echo "$f"; return 1; }
