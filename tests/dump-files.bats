@@ -153,6 +153,28 @@ NPY_=name,file,dtype,shape,stride,order,off,len
 	fails 'text.pt: ' accdump-read text.pt
 }
 
+@test "dtypes without numbers of their own are known by name, those of few bits are measured" {
+	cd "$BATS_TEST_TMPDIR"
+	local t want
+	while read -r t want; do
+		cp -r "$D/msprobe_stat/bench" "$t"
+		sed -i "0,/torch.float32/s//torch.$t/" "$t/step0/rank0/dump.json"
+		accdump-read "$t" | accfmt --tsv --no-header -c dtype,dtype.raw,stat.max | grep "torch\.$t	" >row
+		[ "$(cut -f 1 row)" = "$want" ] || { echo "$t: $(cat row)"; return 1; }
+		[ -n "$(cut -f 3 row)" ]
+	done <<-'END'
+		int4 i4
+		uint7 u7
+		bits1x8 bits1x8
+		quint2x4 qu2x4
+		bcomplex32 bc32
+		float4_e2m1fn_x2 f4e2m1x2
+	END
+	run -2 --separate-stderr accdiff "$DATA/dtypes/quint4x2.pt" "$DATA/dtypes/quint4x2.pt"
+	[[ $stderr == *'x.int_repr: elements of qu4x2 are not comparable: known by name alone'* ]]
+	[[ $output == *'not compared: 1 tensor, first x.int_repr'* ]]
+}
+
 @test "pt: by its contents too, where the name has another extension" {
 	cd "$BATS_TEST_TMPDIR"
 	cp "$D/views/plain.pt" model.bin

@@ -14,7 +14,8 @@ extern "C" {
 
 /* X(ENUM, name, bits, class): class F float, I signed, U unsigned, B bool, C complex.
  * Names are those of the stream. f8e4m3 and f8e5m2 are the OCP forms (torch float8_e4m3fn,
- * float8_e5m2); *fnuz the AMD/Graphcore ones; hif8 Huawei's HiFloat8. */
+ * float8_e5m2); *fnuz the AMD/Graphcore ones; hif8 Huawei's HiFloat8; f8e4m3ieee to f4e2m1 those
+ * of ml_dtypes, each element in a byte of its own, f8e4m3ieee its float8_e4m3. */
 #define ACC_DTYPES(X) \
 	X(F64, "f64", 64, 'F') \
 	X(F32, "f32", 32, 'F') \
@@ -26,6 +27,12 @@ extern "C" {
 	X(F8E5M2FNUZ, "f8e5m2fnuz", 8, 'F') \
 	X(F8E8M0, "f8e8m0", 8, 'F') \
 	X(HIF8, "hif8", 8, 'F') \
+	X(F8E4M3IEEE, "f8e4m3ieee", 8, 'F') \
+	X(F8E3M4, "f8e3m4", 8, 'F') \
+	X(F8E4M3B11FNUZ, "f8e4m3b11fnuz", 8, 'F') \
+	X(F6E2M3, "f6e2m3", 8, 'F') \
+	X(F6E3M2, "f6e3m2", 8, 'F') \
+	X(F4E2M1, "f4e2m1", 8, 'F') \
 	X(I64, "i64", 64, 'I') \
 	X(I32, "i32", 32, 'I') \
 	X(I16, "i16", 16, 'I') \
@@ -37,20 +44,54 @@ extern "C" {
 	X(BOOL, "bool", 8, 'B') \
 	X(C32, "c32", 32, 'C') \
 	X(C64, "c64", 64, 'C') \
-	X(C128, "c128", 128, 'C')
+	X(C128, "c128", 128, 'C') \
+	X(BC32, "bc32", 32, 'C')
+
+/* Known by name alone: several numbers in a byte, or numbers that mean nothing without a scale, or
+ * bits of which torch says nothing. Statistics of them are compared, the bytes of none. */
+#define ACC_DTYPES_NAMED(X) \
+	X(I1, "i1", 'I') \
+	X(I2, "i2", 'I') \
+	X(I3, "i3", 'I') \
+	X(I4, "i4", 'I') \
+	X(I5, "i5", 'I') \
+	X(I6, "i6", 'I') \
+	X(I7, "i7", 'I') \
+	X(U1, "u1", 'U') \
+	X(U2, "u2", 'U') \
+	X(U3, "u3", 'U') \
+	X(U4, "u4", 'U') \
+	X(U5, "u5", 'U') \
+	X(U6, "u6", 'U') \
+	X(U7, "u7", 'U') \
+	X(F4E2M1X2, "f4e2m1x2", '\0') \
+	X(QI8, "qi8", '\0') \
+	X(QU8, "qu8", '\0') \
+	X(QI32, "qi32", '\0') \
+	X(QU4X2, "qu4x2", '\0') \
+	X(QU2X4, "qu2x4", '\0') \
+	X(BITS8, "bits8", '\0') \
+	X(BITS16, "bits16", '\0') \
+	X(BITS1X8, "bits1x8", '\0') \
+	X(BITS2X4, "bits2x4", '\0') \
+	X(BITS4X2, "bits4x2", '\0')
 
 enum acc_dtype {
 	ACC_NODTYPE = -1,
 #define X(e, name, bits, class) ACC_##e,
 	ACC_DTYPES(X)
 #undef X
-		ACC_NDTYPE
+#define X(e, name, class) ACC_##e,
+		ACC_DTYPES_NAMED(X)
+#undef X
+			ACC_NDTYPE,
+	ACC_NMEASURED = ACC_I1 /* those before it have numbers that can be read */
 };
 
 struct acc_dtype_info {
 	const char *name;
 	uint8_t size; /* bytes of an element */
-	char cls;     /* F I U B C, see above */
+	char cls;     /* F I U B C, see above; or '\0' */
 	double eps;   /* distance from 1 to the next number; 0 where not a float. f16 2^-10 */
 	double max;   /* largest finite value; 0 for complex */
 };
@@ -65,6 +106,13 @@ acc_dtype_of(enum acc_dtype t)
 	return &acc_dtype_table[t >= 0 && t < ACC_NDTYPE ? t : ACC_NDTYPE];
 }
 
+/* Can the bytes of its elements be read as numbers? */
+static inline bool
+acc_dtype_measured(enum acc_dtype t)
+{
+	return t >= 0 && t < ACC_NMEASURED;
+}
+
 /* Any spelling that the recorders use: f32, float32, torch.float32, torch.FloatTensor,
  * Float32, mindspore.float32, torch.bfloat16, BFloat16, <class 'int'> is not a dtype.
  * ACC_NODTYPE if unknown. */
@@ -72,6 +120,9 @@ enum acc_dtype acc_dtype_find(struct acc_str name);
 /* numpy's descr without byte order: "f4", "i8", "b1", "V2" (bf16 by ml_dtypes), "E2"
  * (MindSpore's bf16). ACC_NODTYPE if unknown. */
 enum acc_dtype acc_dtype_numpy(struct acc_str kind_size);
+
+/* Says why the bytes of one that is not measured are not compared; ACC_EUNSUP. */
+int acc_dtype_fail(enum acc_dtype t, struct acc_err *e);
 
 /* One element as a double; integers beyond 2^53 and the imaginary part are lost.
  * `p` need not be aligned. */

@@ -13,6 +13,12 @@ const struct acc_dtype_info acc_dtype_table[ACC_NDTYPE + 1] = {
 	[ACC_F8E5M2FNUZ] = {"f8e5m2fnuz", 1, 'F', 0x1p-2, 57344},
 	[ACC_F8E8M0] = {"f8e8m0", 1, 'F', 1, 0x1p127},
 	[ACC_HIF8] = {"hif8", 1, 'F', 0x1p-3, 32768},
+	[ACC_F8E4M3IEEE] = {"f8e4m3ieee", 1, 'F', 0x1p-3, 240},
+	[ACC_F8E3M4] = {"f8e3m4", 1, 'F', 0x1p-4, 15.5},
+	[ACC_F8E4M3B11FNUZ] = {"f8e4m3b11fnuz", 1, 'F', 0x1p-3, 30},
+	[ACC_F6E2M3] = {"f6e2m3", 1, 'F', 0x1p-3, 7.5},
+	[ACC_F6E3M2] = {"f6e3m2", 1, 'F', 0x1p-2, 28},
+	[ACC_F4E2M1] = {"f4e2m1", 1, 'F', 0x1p-1, 6},
 	[ACC_I64] = {"i64", 8, 'I', 0, 0x1p63},
 	[ACC_I32] = {"i32", 4, 'I', 0, 2147483647},
 	[ACC_I16] = {"i16", 2, 'I', 0, 32767},
@@ -25,7 +31,11 @@ const struct acc_dtype_info acc_dtype_table[ACC_NDTYPE + 1] = {
 	[ACC_C32] = {"c32", 4, 'C', 0, 0},
 	[ACC_C64] = {"c64", 8, 'C', 0, 0},
 	[ACC_C128] = {"c128", 16, 'C', 0, 0},
-	[ACC_NDTYPE] = {"?", 1, '\0', 0, INFINITY},
+	[ACC_BC32] = {"bc32", 4, 'C', 0, 0},
+#define X(e, name, class) [ACC_##e] = {name, 1, class, 0, INFINITY},
+	ACC_DTYPES_NAMED(X)
+#undef X
+		[ACC_NDTYPE] = {"?", 1, '\0', 0, INFINITY},
 };
 
 /* Spellings, lower case, without "torch." or "mindspore.", without a final "tensor" or
@@ -56,6 +66,12 @@ static const struct {
 	{"float8_e8m0fnu", ACC_F8E8M0},
 	{"f8_e8m0", ACC_F8E8M0},
 	{"hifloat8", ACC_HIF8},
+	{"float8_e3m4", ACC_F8E3M4},
+	{"float8_e4m3b11fnuz", ACC_F8E4M3B11FNUZ},
+	{"float6_e2m3fn", ACC_F6E2M3},
+	{"float6_e3m2fn", ACC_F6E3M2},
+	{"float4_e2m1fn", ACC_F4E2M1},
+	{"float4_e2m1fn_x2", ACC_F4E2M1X2},
 	{"int64", ACC_I64},
 	{"long", ACC_I64},
 	{"int32", ACC_I32},
@@ -80,6 +96,26 @@ static const struct {
 	{"cdouble", ACC_C128},
 	{"complexhalf", ACC_C32},
 	{"chalf", ACC_C32},
+	{"bcomplex32", ACC_BC32},
+#define INTS(n) \
+	{"int" #n, ACC_I##n}, \
+	{ \
+		"uint" #n, ACC_U##n \
+	}
+	INTS(1),
+	INTS(2),
+	INTS(3),
+	INTS(4),
+	INTS(5),
+	INTS(6),
+	INTS(7),
+#undef INTS
+	{"bit", ACC_U1},
+	{"qint8", ACC_QI8},
+	{"quint8", ACC_QU8},
+	{"qint32", ACC_QI32},
+	{"quint4x2", ACC_QU4X2},
+	{"quint2x4", ACC_QU2X4},
 };
 
 /* How nearly all are spelt: this is asked twice for every tensor, and the rest takes longer. */
@@ -142,6 +178,15 @@ acc_dtype_numpy(struct acc_str k)
 		if (acc_str_is(k, row[i].text))
 			return row[i].t;
 	return ACC_NODTYPE;
+}
+
+int
+acc_dtype_fail(enum acc_dtype t, struct acc_err *e)
+{
+	if (t < 0 || t >= ACC_NDTYPE)
+		return acc_fail(e, ACC_EUNSUP, "unknown dtype");
+	return acc_fail(e, ACC_EUNSUP, "elements of %s are not comparable: known by name alone",
+		acc_dtype_of(t)->name);
 }
 
 bool
@@ -225,8 +270,8 @@ int
 acc_ref_check(const struct acc_ref *r, struct acc_err *e)
 {
 	uint64_t count;
-	if (r->dtype < 0 || r->dtype >= ACC_NDTYPE)
-		return acc_fail(e, ACC_EUNSUP, "unknown dtype");
+	if (!acc_dtype_measured(r->dtype))
+		return acc_dtype_fail(r->dtype, e);
 	if (r->ndim > ACC_MAXDIM)
 		return acc_fail(e, ACC_ELIMIT, "more than %d dimensions", ACC_MAXDIM);
 	if (!acc_count(r->shape, r->ndim, &count))
@@ -277,12 +322,14 @@ acc_layout_private(struct acc_str layout)
 double
 acc_unit(enum acc_dtype t)
 {
-	if (t == ACC_NODTYPE || acc_dtype_of(t)->cls == 'I' || acc_dtype_of(t)->cls == 'U' ||
-		acc_dtype_of(t)->cls == 'B')
+	if (acc_dtype_of(t)->cls != 'F' && acc_dtype_of(t)->cls != 'C')
 		return 0;
 	switch (t) {
 	case ACC_C32:
 		t = ACC_F16;
+		break;
+	case ACC_BC32:
+		t = ACC_BF16;
 		break;
 	case ACC_C64:
 		t = ACC_F32;

@@ -1,7 +1,7 @@
 /* Any element as a double. Exact for every float format up to 64 bits. Small formats are
  * decoded from their definitions: IEEE 754 half, bfloat16, the OCP 8-bit formats (OFP8,
- * MX scale e8m0), the *fnuz variants (bias one higher, no infinities, NaN at 0x80), and
- * HiFloat8 (a prefix code that says how many exponent bits follow). */
+ * MX scale and the elements of 6 and 4 bits), the *fnuz variants (bias one higher, or 11, no infinities, NaN at
+ * 0x80), those of IEEE style that ml_dtypes has, and HiFloat8 (a prefix code that says how many exponent bits follow). */
 #include "acc/tensor.h"
 
 #include <math.h>
@@ -63,6 +63,19 @@ f8(enum acc_dtype t, uint8_t x)
 		return x == 0x80 ? NAN : small(x, 5, 2, 16);
 	case ACC_F8E8M0:
 		return x == 0xff ? NAN : ldexp(1, x - 127);
+	case ACC_F8E4M3IEEE:
+		return ieee(x, 4, 3);
+	case ACC_F8E3M4:
+		return ieee(x, 3, 4);
+	case ACC_F8E4M3B11FNUZ:
+		return x == 0x80 ? NAN : small(x, 4, 3, 11);
+	/* Those of fewer bits are the low ones of a byte. */
+	case ACC_F6E2M3:
+		return small(x, 2, 3, 1);
+	case ACC_F6E3M2:
+		return small(x, 3, 2, 3);
+	case ACC_F4E2M1:
+		return small(x, 2, 1, 1);
 	default:
 		return hif8(x);
 	}
@@ -92,6 +105,7 @@ acc_load_f64(enum acc_dtype t, const void *p)
 		memcpy(&h, p, sizeof h);
 		return ieee(h, 5, 10);
 	case ACC_BF16:
+	case ACC_BC32:
 		memcpy(&h, p, sizeof h);
 		w = (uint32_t)h << 16;
 		memcpy(&f, &w, sizeof f);

@@ -12,7 +12,9 @@ static const struct {
 	{"ByteStorage", "torch.uint8", ACC_U8}, {"ComplexFloatStorage", "torch.complex64", ACC_C64},
 	{"ComplexDoubleStorage", "torch.complex128", ACC_C128},
 	{"QInt8Storage", "torch.qint8", ACC_I8}, {"QUInt8Storage", "torch.quint8", ACC_U8},
-	{"QInt32Storage", "torch.qint32", ACC_I32}};
+	{"QInt32Storage", "torch.qint32", ACC_I32},
+	{"QUInt4x2Storage", "torch.quint4x2", ACC_QU4X2},
+	{"QUInt2x4Storage", "torch.quint2x4", ACC_QU2X4}};
 
 /* Types of which an element is a byte or two that hold several numbers, or none: compared as they are. */
 static const struct {
@@ -185,6 +187,8 @@ rebuilt(const struct acc_torchsrc *src, const struct acc_py *args, const struct 
 	if (out->ref.dtype == ACC_NODTYPE)
 		return acc_fail(e, ACC_EUNSUP, "elements of type %.*s are not decoded",
 			ACC_PRS(out->dtype_raw));
+	if (!acc_dtype_measured(out->ref.dtype))
+		return acc_dtype_fail(out->ref.dtype, e);
 	out->known = true;
 	if (altered(args, dtype == NULL ? 6 : 7))
 		return acc_torchref_not_decoded(e, "a lazily conjugated or negated tensor");

@@ -6,7 +6,11 @@
 enum acc_dtype
 acc_component(enum acc_dtype t)
 {
-	return t == ACC_C32 ? ACC_F16 : t == ACC_C64 ? ACC_F32 : t == ACC_C128 ? ACC_F64 : t;
+	return t == ACC_C32    ? ACC_F16
+	       : t == ACC_BC32 ? ACC_BF16
+	       : t == ACC_C64  ? ACC_F32
+	       : t == ACC_C128 ? ACC_F64
+			       : t;
 }
 
 bool

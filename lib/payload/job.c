@@ -63,6 +63,8 @@ acc_pool_tolerances(const struct acc_pool_opt *opt, enum acc_dtype a, enum acc_d
 			r = 1.3e-6;
 		else if (t == ACC_F16 || t == ACC_C32)
 			r = 1e-3;
+		else if (t == ACC_BC32)
+			r = 1.6e-2;
 		else if (t != ACC_NODTYPE && acc_dtype_of(t)->cls == 'F')
 			r = 1.6e-2;
 		if (r > rtol) {

@@ -188,8 +188,8 @@ static int
 open_pay(struct acc_pay *p, struct acc_roots *r, struct acc_str src, struct acc_err *e)
 {
 	bool moved = false;
-	if (p->ref.dtype < 0 || p->ref.dtype >= ACC_NDTYPE)
-		return acc_fail(e, ACC_EUNSUP, "unknown dtype");
+	if (!acc_dtype_measured(p->ref.dtype))
+		return acc_dtype_fail(p->ref.dtype, e);
 	if (p->ref.ndim > ACC_MAXDIM || !acc_count(p->ref.shape, p->ref.ndim, &p->count))
 		return acc_fail(e, ACC_EFORMAT, "impossible shape");
 	p->size = acc_dtype_of(p->ref.dtype)->size;

@@ -132,7 +132,7 @@ put_tensor(struct acc_recording *r, struct msg *m, const struct acc_rec_item *t,
 	const char *const *str)
 {
 	enum acc_dtype dtype = acc_dtype_find(acc_str(t->dtype));
-	const size_t esize = dtype == ACC_NODTYPE ? 0 : acc_dtype_of(dtype)->size;
+	const size_t esize = acc_dtype_measured(dtype) ? acc_dtype_of(dtype)->size : 0;
 	const bool flat = t->ndim <= ACC_REC_MAXDIM && in_order(t);
 	struct acc_err e = {0};
 	if (!tensor_bytes(t, esize, &m->bytes)) {

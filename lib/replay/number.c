@@ -67,6 +67,18 @@ acc_tiny_of(enum acc_dtype t)
 		return 0x1p-22;
 	case ACC_F8E8M0:
 		return 0x1p-127;
+	case ACC_F8E4M3IEEE:
+		return 0x1p-9;
+	case ACC_F8E3M4:
+		return 0x1p-6;
+	case ACC_F8E4M3B11FNUZ:
+		return 0x1p-13;
+	case ACC_F6E2M3:
+		return 0x1p-3;
+	case ACC_F6E3M2:
+		return 0x1p-4;
+	case ACC_F4E2M1:
+		return 0x1p-1;
 	default:
 		return 0;
 	}

@@ -201,14 +201,27 @@ main(void)
 	} spelled[] = {{"torch.float32", ACC_F32}, {"Float32", ACC_F32}, {"FloatStorage", ACC_F32},
 		{"torch.cuda.HalfTensor", ACC_F16}, {"BFloat16", ACC_BF16}, {"f8e4m3", ACC_F8E4M3},
 		{"torch.float8_e5m2", ACC_F8E5M2}, {"Bool", ACC_BOOL}, {"mindspore.int64", ACC_I64},
-		{"LongTensor", ACC_I64}, {"torch.complex64", ACC_C64}, {"quint8", ACC_NODTYPE},
-		{"<class 'int'>", ACC_NODTYPE}, {"", ACC_NODTYPE}};
+		{"LongTensor", ACC_I64}, {"torch.complex64", ACC_C64}, {"quint8", ACC_QU8},
+		{"torch.uint7", ACC_U7}, {"torch.bits2x4", ACC_BITS2X4},
+		{"torch.bcomplex32", ACC_BC32}, {"float6_e2m3fn", ACC_F6E2M3},
+		{"torch.float4_e2m1fn_x2", ACC_F4E2M1X2}, {"<class 'int'>", ACC_NODTYPE},
+		{"", ACC_NODTYPE}};
 	for (size_t k = 0; k < sizeof spelled / sizeof *spelled; k++)
 		ok(acc_dtype_find(acc_str(spelled[k].name)) == spelled[k].t, "dtype '%s'",
 			spelled[k].name);
 
 	struct acc_ref r = {.dtype = ACC_F32, .ndim = 2, .shape = {2, 3}, .len = 24};
 	ok(acc_ref_check(&r, NULL) == 0, "a tensor that fits its storage");
+	for (int t = ACC_NMEASURED; t < ACC_NDTYPE; t++) {
+		struct acc_ref named = {.dtype = (enum acc_dtype)t,
+			.ndim = 1,
+			.shape = {2},
+			.len = 64};
+		ok(acc_ref_check(&named, NULL) == ACC_EUNSUP &&
+				acc_dtype_find(acc_str(acc_dtype_of(named.dtype)->name)) ==
+					named.dtype,
+			"%s is known by name alone", acc_dtype_of(named.dtype)->name);
+	}
 	r.len = 23;
 	ok(acc_ref_check(&r, NULL) == ACC_EFORMAT, "one byte too few");
 	r.len = 24;

@@ -78,7 +78,7 @@ describe(struct gathered *g, struct acc_err *bad)
 		acc_fail(bad, ACC_EUNSUP, "a map of tensors is not decoded");
 		return;
 	}
-	if (ref->dtype == ACC_NODTYPE) {
+	if (!acc_dtype_measured(ref->dtype)) {
 		acc_fail(bad, ACC_EUNSUP, "elements of type %.*s are not decoded",
 			(int)(g->type.n < 40 ? g->type.n : 40), g->type.p);
 		return;
