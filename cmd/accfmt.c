@@ -302,7 +302,8 @@ struct kept {
 	struct acc_map seen;
 	const char **keys;
 	size_t nkeys;
-	struct acc_arena mem; /* of keys and texts */
+	uint64_t rows, fields; /* for which all keys are columns */
+	struct acc_arena mem;  /* of keys and texts */
 };
 
 /* A key that was not seen before becomes a column. */
@@ -351,6 +352,8 @@ keep(struct kept *k, const struct acc_rec *r, const char *sort)
 	}
 	for (uint32_t i = 0; sort == NULL && w->type != NO_ROW && i < r->n; i++)
 		learn(k, r->f[i].key);
+	k->rows += sort == NULL && w->type != NO_ROW;
+	k->fields += sort == NULL && w->type != NO_ROW ? r->n + (uint64_t)1 : 0;
 	if (acc_spool_put(k->spool, r, &w->at, &e) < 0)
 		cli_die_err(&e);
 }
@@ -503,6 +506,20 @@ print_through(struct acc_in *in, const struct acc_format *f, struct acc_format_o
 	free(k.row);
 }
 
+/* What is empty in a table of all keys grows with rows times keys: a record of 4,000 keys among 200,000 of one makes
+ * 800 MB of 3. So many empty cells there may be for each that holds something, and so many in any case. */
+enum { EMPTY_PER_CELL = 16, EMPTY_FREE = 16 << 20 };
+
+static void
+check_table(const struct kept *k)
+{
+	uint64_t cells = k->rows * k->nkeys; /* both are of what lies in memory */
+	if (cells > k->fields * (EMPTY_PER_CELL + 1) + EMPTY_FREE)
+		cli_die("all keys as columns: %llu rows of %zu, of which %llu cells hold something: too many that are "
+			"empty (-f json has each record with its own keys, -c KEY,... names columns)",
+			(unsigned long long)k->rows, k->nkeys, (unsigned long long)k->fields);
+}
+
 static void
 print_all(struct acc_in *in, const struct acc_format *f, struct acc_format_opt *opt,
 	const char *sort)
@@ -521,6 +538,7 @@ print_all(struct acc_in *in, const struct acc_format *f, struct acc_format_opt *
 		cli_die_err(&e);
 	check_keys();
 	if (all) {
+		check_table(&k);
 		opt->columns = k.keys;
 		opt->ncolumns = k.nkeys;
 	}

@@ -104,7 +104,7 @@ open_script(int *fd)
 	int own = fcntl(*fd, F_DUPFD_CLOEXEC, 0);
 	FILE *f = own < 0 ? NULL : fdopen(own, "w");
 	if (f == NULL)
-		cli_nomem();
+		cli_die("a file for the script:");
 	setvbuf(f, buf, _IOFBF, sizeof buf);
 	return f;
 }

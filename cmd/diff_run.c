@@ -138,6 +138,9 @@ new_pipe(int fd[2])
 		cli_die("no pipe can be made:");
 }
 
+/* No descriptor that a program of a pipeline is told by its number is this or above: diff_plan.c. */
+enum { BEHIND_NUMBERS = 8 };
+
 /* In the child: what is open becomes descriptor `to` of the program. */
 static bool
 becomes(int fd, int to)
@@ -150,11 +153,12 @@ run_child(const struct prog *p, int in, int side, int out)
 {
 	int null = p->err == RUN_SILENT ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
 	bool ok = p->err == RUN_OWN || becomes(p->err == RUN_SILENT ? null : p->err, STDERR_FILENO);
-	/* The pipe of the side last: its number may be one of the others. */
-	int high = side < 0 ? -1 : fcntl(side, F_DUPFD_CLOEXEC, 64);
+	/* First away from the numbers: one's number may be what another is to become. */
+	int high = side < 0 ? -1 : fcntl(side, F_DUPFD_CLOEXEC, BEHIND_NUMBERS);
+	int file = p->file < 0 ? -1 : fcntl(p->file, F_DUPFD_CLOEXEC, BEHIND_NUMBERS);
 	ok = ok && (in < 0 || becomes(in, STDIN_FILENO)) && becomes(out, STDOUT_FILENO) &&
 	     (side < 0 || (high >= 0 && becomes(high, p->side_fd))) &&
-	     (p->file < 0 || becomes(p->file, p->file_fd));
+	     (p->file < 0 || (file >= 0 && becomes(file, p->file_fd)));
 	if (ok)
 		execvp(p->argv.v[0], (char *const *)p->argv.v);
 	cli_warn("%s: cannot be run:", p->argv.v[0]);
@@ -220,7 +224,10 @@ prog_memory(void)
 {
 	int fd = memfd_create("accdiff", MFD_CLOEXEC);
 	if (fd < 0)
-		cli_die("no memory for what programs say:");
+		cli_die("no file in memory for what programs say:");
+	/* What one program writes another opens by its number: without these names "no such file" would be said of it. */
+	if (access(diff_text("/dev/fd/%d", fd), F_OK) < 0 && errno == ENOENT)
+		cli_die("there is no /dev/fd, by which its programs read from one another: is /proc mounted?");
 	return fd;
 }
 

@@ -20,7 +20,7 @@ constant() { # file, name
 		[ -n "$code" ] || { echo "no $name in $file"; return 1; }
 		[ "$value" -eq "$((code))" ] || { echo "$name: $value on the page, $((code)) in $file"; return 1; }
 		n=$((n + 1))
-	done < <(awk '/^\.It / {v = $2} /^\.\\" (lib|include)/ {print v, $2, $3}' "$ROOT/man/acc-bounds.7")
+	done < <(awk '/^\.It / {v = $2} /^\.\\" (lib|include|cmd)/ {print v, $2, $3}' "$ROOT/man/acc-bounds.7")
 	[ "$n" -eq "$(grep -c '^\.It ' "$ROOT/man/acc-bounds.7")" ]
 	[ "$n" -gt 25 ]
 }
@@ -374,4 +374,17 @@ peak_of() { # program, files
 		[ $before -eq 0 ] || [ $((kb - before)) -le $((20 * 1024)) ]
 		before=$kb
 	done
+}
+
+@test "a table of all keys is not empty cells alone" {
+	{
+		printf '\x92\xa3acc\x81\xa1v\x01\x92\xa6tensor\xde\x0f\xa0'
+		for i in {1000..4999}; do printf '\xa6x-%s\x01' "$i"; done
+		many 4300 $'\x92\xa6tensor\x81\xa4name\xa1t'
+		printf '\x92\xa3end\x82\xa1n\xcd\x10\xcd\xa2st\x00'
+	} >sparse.acc
+	fails 'all keys as columns: 4301 rows of 4002, of which 12601 cells hold something' accfmt --csv -c all sparse.acc
+	[ -z "$output" ]
+	run -0 bash -c 'accfmt --csv -c kind,x-1000,name sparse.acc | head -n 3'
+	[ "${lines[*]}" = 'kind,x-1000,name tensor,1, tensor,,t' ]
 }

@@ -149,3 +149,20 @@ commands() {
 		done
 	done <table
 }
+
+@test "too few handles, no /proc, no library: the reason that is true" {
+	d=$DATA/weights
+	# The numbers that programs of a pipeline are told are low: 32 handles are enough, though each has fewer than 64.
+	run -1 bash -c "ulimit -n 32; accdiff $d/base.pt $d/other.pt"
+	run -2 --separate-stderr bash -c "ulimit -n 10; accdiff $d/base.pt $d/other.pt"
+	[[ $stderr == *': Too many open files' && $stderr != *'no memory'* ]]
+	run -2 --separate-stderr bash -c "ulimit -n 6; accplot $DATA/curve_pairs/spike.acc"
+	[[ $stderr == *': Too many open files' ]]
+	unshare -rm true 2>/dev/null || skip "no namespaces"
+	fails 'there is no /dev/fd, by which its programs read from one another: is /proc mounted?' \
+		unshare -rm sh -c "mount -t tmpfs none /proc && accdiff $d/base.pt $d/other.pt"
+	accfmt -f xlsx "$DATA/streams/judged.acc" >"$BATS_TEST_TMPDIR/x" 2>/dev/null || [ -s "$BATS_TEST_TMPDIR/x" ] ||
+		skip "no libxlsxwriter"
+	fails 'the spreadsheet cannot be written by /proc/self/fd/' \
+		unshare -rm sh -c "mount -t tmpfs none /proc && accfmt -f xlsx $DATA/streams/judged.acc"
+}

@@ -13,10 +13,10 @@ acc_xlsx_load(struct acc_err *e)
 		return &lib;
 	void *so = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (so == NULL) {
-		acc_fail(e, ACC_EUNSUP,
-			"spreadsheets need %s, which is not here (Debian: libxlsxwriter" LXW_SOVERSION
-			")",
-			name);
+		/* The loader says of what it lacks: the library, or a handle or memory for it. */
+		const char *why = dlerror();
+		acc_fail(e, ACC_EUNSUP, "spreadsheets need %s (Debian: %s): %s", name,
+			"libxlsxwriter" LXW_SOVERSION, why == NULL ? "?" : why);
 		return NULL;
 	}
 #define X(f) \
