@@ -66,6 +66,8 @@ enum acc_under {
 	ACC_UNDER_TEXT,
 	ACC_UNDER_INTS,
 	ACC_UNDER_TEXTS,
+	ACC_UNDER_SEQ, /* with the source, which tensor payload is of: of one that no file holds */
+	ACC_UNDER_FILE,
 	ACC_UNDER_STACK, /* from here on, the id of a record that stands before */
 	ACC_UNDER_SOURCE,
 	ACC_UNDER_SOURCES
@@ -74,6 +76,10 @@ enum acc_under acc_key_under(struct acc_str key);
 /* What has come of a stream. Zero it to start. */
 struct acc_came {
 	struct acc_ids stacks, sources; /* hashes of their ids */
+	/* Hashes of tensors that no file holds: a list until payload comes, which of most streams never does. */
+	struct acc_buf list;
+	struct acc_ids tensors;
+	bool payload;
 };
 /* Is each value of its key's type, and has come what it names? holds: of each key, or NULL. 0 or < 0. */
 int acc_came_check(struct acc_came *seen, const struct acc_rec *r, const uint8_t *holds,

@@ -15,6 +15,8 @@ static const unsigned types[] = {
 	[ACC_UNDER_TEXT] = BIT(ACC_V_TEXT),
 	[ACC_UNDER_INTS] = BIT(ACC_V_INTS),
 	[ACC_UNDER_TEXTS] = BIT(ACC_V_TEXTS),
+	[ACC_UNDER_SEQ] = BIT(ACC_V_INT),
+	[ACC_UNDER_FILE] = BIT(ACC_V_TEXT),
 	[ACC_UNDER_STACK] = BIT(ACC_V_TEXT),
 	[ACC_UNDER_SOURCE] = BIT(ACC_V_TEXT),
 	[ACC_UNDER_SOURCES] = BIT(ACC_V_TEXTS),
@@ -40,7 +42,7 @@ static const struct {
 	{"dtype.raw", ACC_UNDER_TEXT},
 	{"layout", ACC_UNDER_TEXT},
 	{"layout.raw", ACC_UNDER_TEXT},
-	{"file", ACC_UNDER_TEXT},
+	{"file", ACC_UNDER_FILE},
 	{"enc", ACC_UNDER_TEXT},
 	{"tag", ACC_UNDER_TEXT},
 	{"how", ACC_UNDER_TEXT},
@@ -49,7 +51,7 @@ static const struct {
 	{"fold.by", ACC_UNDER_TEXT},
 	{"root", ACC_UNDER_TEXT},
 	{"frames", ACC_UNDER_TEXTS},
-	{"seq", ACC_UNDER_INT},
+	{"seq", ACC_UNDER_SEQ},
 	{"step", ACC_UNDER_INT},
 	{"rank", ACC_UNDER_INT},
 	{"proc", ACC_UNDER_INT},
@@ -138,10 +140,79 @@ look_back(const struct acc_came *seen, enum acc_under h, const struct acc_val *v
 	return rc;
 }
 
+/* What a record says of a side, or of no side, of where its payload is. */
+struct place {
+	const struct acc_val *src, *seq;
+	bool file;
+};
+
+static void
+place_of(struct place at[3], struct acc_str key, enum acc_under h, const struct acc_val *v)
+{
+	const unsigned sides = acc_key_sides(&key);
+	for (unsigned i = 0; i < 3; i++) {
+		if (i == 0 ? sides != 0 : (sides & i) == 0)
+			continue;
+		if (h == ACC_UNDER_SOURCE)
+			at[i].src = v;
+		else if (h == ACC_UNDER_SEQ)
+			at[i].seq = v;
+		else
+			at[i].file = true;
+	}
+}
+
+/* Of side 1 or 2 of a pair, or 0. */
+static uint64_t
+tensor_id(unsigned side, struct acc_str src, int64_t seq)
+{
+	return (acc_hash(src.p, src.n) + side) * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)seq;
+}
+
+static int
+keep_tensors(struct acc_came *seen, const struct place at[3], struct acc_err *e)
+{
+	int rc = 0;
+	for (unsigned i = 0; i < 3 && rc == 0; i++) {
+		if (at[i].seq == NULL || at[i].file || at[i].src == NULL)
+			continue;
+		const uint64_t id = tensor_id(i, at[i].src->s, at[i].seq->i);
+		if (seen->payload)
+			rc = acc_ids_put(&seen->tensors, id, 0, false, e);
+		else if (acc_buf_add(&seen->list, &id, sizeof id) < 0)
+			rc = acc_nomem(e);
+	}
+	return rc;
+}
+
+/* Payload is of a tensor that came. */
+static int
+payload_of(struct acc_came *seen, const struct acc_rec *r, struct acc_err *e)
+{
+	const struct acc_str side = acc_get_text(r, "", "side");
+	const unsigned k = side.n == 0 ? 0 : side.p[0] == 'a' ? 1 : 2;
+	const int64_t seq = acc_get_int(r, "", "seq", -1);
+	seen->payload = true;
+	for (size_t i = 0; i < seen->list.n; i += sizeof(uint64_t)) {
+		uint64_t id;
+		memcpy(&id, seen->list.p + i, sizeof id);
+		if (acc_ids_put(&seen->tensors, id, 0, false, e) < 0)
+			return ACC_ENOMEM;
+	}
+	seen->list.n = 0;
+	if (acc_ids_get(&seen->tensors, tensor_id(k, acc_get_text(r, "", "src"), seq)) != ACC_NOID)
+		return 0;
+	return acc_fail(e, ACC_EFORMAT,
+		"a data record is of tensor %lld of its source, of which there is no record before it: were "
+		"records lost?",
+		(long long)seq);
+}
+
 int
 acc_came_check(struct acc_came *seen, const struct acc_rec *r, const uint8_t *holds,
 	struct acc_err *e)
 {
+	struct place at[3] = {{0}};
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct acc_val *v = &r->f[i].v;
 		const enum acc_under h = holds != NULL ? holds[i] : acc_key_under(r->f[i].key);
@@ -154,9 +225,15 @@ acc_came_check(struct acc_came *seen, const struct acc_rec *r, const uint8_t *ho
 			return acc_fail(e, ACC_EFORMAT,
 				"a record's '%.*s' is of another type than accstream(5) has it",
 				ACC_PRS(r->f[i].key));
+		if (h == ACC_UNDER_SEQ || h == ACC_UNDER_FILE || h == ACC_UNDER_SOURCE)
+			place_of(at, r->f[i].key, h, v);
 		if (h >= ACC_UNDER_STACK && look_back(seen, h, v, e) < 0)
 			return ACC_EFORMAT;
 	}
+	if (acc_rec_is(r, "tensor") || acc_rec_is(r, "pair"))
+		return keep_tensors(seen, at, e);
+	if (acc_rec_is(r, "data"))
+		return payload_of(seen, r, e);
 	struct acc_ids *to = acc_rec_is(r, "stack")    ? &seen->stacks
 			     : acc_rec_is(r, "source") ? &seen->sources
 						       : NULL;
@@ -169,4 +246,6 @@ acc_came_release(struct acc_came *seen)
 {
 	acc_ids_release(&seen->stacks);
 	acc_ids_release(&seen->sources);
+	acc_ids_release(&seen->tensors);
+	acc_buf_release(&seen->list);
 }
