@@ -75,7 +75,9 @@ is_of_other(struct acc_replicas *t, const struct acc_replica_seen *s)
 		is = t->seen[i].leaf && t->seen[i].shape == s->shape &&
 		     t->call[t->seen[i].call].k->rank == k->rank &&
 		     t->call[t->seen[i].call].k->step == k->step;
-	return acc_ids_put(&t->roles, id, is, true, NULL) == 0 && is;
+	if (acc_ids_put(&t->roles, id, is, true, NULL) < 0)
+		t->lost = ACC_ENOMEM;
+	return is;
 }
 
 /* Can something of so many elements be in what a reduction is given? */
