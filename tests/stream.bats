@@ -213,3 +213,23 @@ one() { # printf's format
 	done
 	[ "$n" -eq 18 ]
 }
+
+@test "what stands in the head is of its type, as what stands in the end" {
+	cd "$BATS_TEST_TMPDIR"
+	local head want
+	while read -r head want; do
+		printf "\\x92\\xa3acc$head\\x92\\xa3end\\x82\\xa1n\\x00\\xa2st\\x00" >head.acc
+		for c in acccheck accfmt accdump-read; do
+			run --separate-stderr bash -c "$c head.acc >out"
+			[[ $want == ok && $stderr != *"the head's"* || $want != ok && $status -eq 2 && $stderr == *"the head's '$want'"* ]] ||
+				{ echo "$c $head: $status $stderr"; return 1; }
+		done
+	done <<-'END'
+		\x82\xa1v\x01\xa5minor\xa1x minor
+		\x82\xa1v\x01\xa5minor\xc0 minor
+		\x82\xa1v\x01\xa3log\x03 log
+		\x82\xa1v\x01\xa3log\x91\x03 log
+		\x82\xa1v\x01\xa3log\x90 ok
+		\x82\xa1v\x01\xa3log\x91\xa1x ok
+	END
+}

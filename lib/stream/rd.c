@@ -107,7 +107,8 @@ read_head(struct acc_rd *rd, struct acc_err *e)
 	rc = acc_buf_add(&rd->head_bytes, p, rd->pending);
 	if (rc < 0)
 		return acc_nomem(e);
-	acc_decode(rd->head_bytes.p, rd->head_bytes.n, &rd->head, NULL);
+	if (acc_decode(rd->head_bytes.p, rd->head_bytes.n, &rd->head, e) < 0)
+		return e != NULL && e->code != 0 ? e->code : ACC_ENOMEM;
 	int64_t v = acc_get_int(&rd->head, "", "v", 0);
 	if (v < 1)
 		return acc_fail(e, ACC_EFORMAT, "not an acc stream: the head has no version");
@@ -116,6 +117,15 @@ read_head(struct acc_rd *rd, struct acc_err *e)
 			"stream version %lld, newer than the %d that "
 			"this program reads: update acctools",
 			(long long)v, ACC_STREAM_V);
+	const struct acc_val *minor = acc_get(&rd->head, "", "minor"),
+			     *log = acc_get(&rd->head, "", "log");
+	const bool odd = minor != NULL && minor->type != ACC_V_INT;
+	/* An array without elements is one of either type. */
+	if (odd || (log != NULL && log->type != ACC_V_TEXTS &&
+			   (log->type != ACC_V_INTS || log->n > 0)))
+		return acc_fail(e, ACC_EFORMAT,
+			"the head's '%s' is of another type than accstream(5) has it",
+			odd ? "minor" : "log");
 	return 0;
 }
 
