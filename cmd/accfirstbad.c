@@ -1,4 +1,5 @@
 #include "cli.h"
+#include "expect.h"
 #include "acc/say.h"
 #include "acc/judge.h"
 
@@ -257,12 +258,6 @@ write_baseline(struct acc_case *c, const char *path)
 	acc_buf_release(&line);
 }
 
-/* Ranks of the device that must be there. */
-struct expected {
-	int64_t n;
-	bool *have;
-};
-
 static void
 note_rank(struct expected *x, const struct acc_rec *r)
 {
@@ -272,39 +267,7 @@ note_rank(struct expected *x, const struct acc_rec *r)
 			    acc_str_is(acc_get_text(r, "", "what"), "clean");
 	if (x->n == 0 || !(pair || judged || acc_rec_is(r, "tensor") || acc_rec_is(r, "arg")))
 		return;
-	const int64_t rank = acc_get_int(r, pair ? "a." : "", "rank", -1);
-	if (rank >= 0 && rank < x->n)
-		x->have[rank] = true;
-}
-
-/* A rank that never came is nobody's trouble but who counts them. */
-static void
-say_absent(const struct expected *x, struct cli_out *out)
-{
-	char which[224] = "";
-	size_t at = 0;
-	long long absent = 0;
-	for (int64_t i = 0, j; i < x->n; i = j) {
-		for (j = i + 1; j < x->n && x->have[j] == x->have[i];)
-			j++;
-		if (x->have[i])
-			continue;
-		absent += j - i;
-		if (at > 150) {
-			memcpy(which + at, ", ...", sizeof ", ...");
-			continue;
-		}
-		const char *comma = at > 0 ? ", " : "";
-		int n = j == i + 1 ? snprintf(which + at, 48, "%s%lld", comma, (long long)i)
-				   : snprintf(which + at, 48, "%s%lld-%lld", comma, (long long)i,
-					     (long long)j - 1);
-		at += (size_t)n;
-	}
-	if (absent == 0)
-		return;
-	cli_warn("of %lld ranks of the device %lld %s missing: %s", (long long)x->n, absent,
-		absent == 1 ? "is" : "are", which);
-	cli_status(out, 2);
+	expect_came(x, acc_get_int(r, pair ? "a." : "", "rank", -1));
 }
 
 static struct acc_case *
@@ -464,7 +427,7 @@ main(int argc, char **argv)
 		if (key == IGNORE || key == BASELINE || key == SCALE)
 			opt.accept = accept_by(opt.accept, key);
 		if (key == EXPECT_RANKS)
-			ranks.n = cli_int("--expect-ranks", optarg, 1, 1 << 20);
+			expect_open(&ranks, optarg);
 		if (key == WRITE_BASELINE)
 			baseline = optarg;
 		if (key == WHERE)
@@ -474,8 +437,6 @@ main(int argc, char **argv)
 		opt.all |= key == ALL;
 		opt.strict |= key == STRICT;
 	}
-	if (ranks.n > 0 && (ranks.have = calloc((size_t)ranks.n, 1)) == NULL)
-		cli_nomem();
 	if (opt.noise != NULL && opt.rules != NULL)
 		cli_usage("--noise cannot be combined with --preset or --rules");
 	if ((opt.accept != NULL || baseline != NULL) && opt.rules != NULL)
@@ -496,7 +457,7 @@ main(int argc, char **argv)
 	opt.arg = &hurt;
 	struct seen seen = {.level = NULL};
 	struct acc_case *c = run(&opt, in, out, &seen, &ranks);
-	say_absent(&ranks, out);
+	expect_say(&ranks, out);
 	if (baseline != NULL)
 		write_baseline(c, baseline);
 	const char *why = why_nothing(c, in, &seen);
@@ -515,6 +476,6 @@ main(int argc, char **argv)
 	acc_accept_free(opt.accept);
 	acc_roots_close(roots);
 	free(allow);
-	free(ranks.have);
+	expect_close(&ranks);
 	return cli_finish(out);
 }

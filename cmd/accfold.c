@@ -3,17 +3,21 @@
 #include "acc/dump.h"
 #include "acc/fold.h"
 #include "acc/payload.h"
+#include "expect.h"
 
 #include <getopt.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
+enum { ROOT = 256, EXPECT_RANKS };
+
 static const struct cli_opt options[] = {
 	{'b', "bench", "BENCH", "the same network on fewer ranks (not for checkpoints)"},
 	{'l', "layout", "FILE", "take the layouts in FILE, as -p prints them"},
 	{'p', "print-layout", NULL, "print the layouts, and no records"},
-	{256, "root", "FOLDER", "a stream's files may be here (repeatable)"},
+	{ROOT, "root", "FOLDER", "a stream's files may be here (repeatable)"},
 	{'w', "whole", NULL, "make one rank of a bench of several, too"},
+	{EXPECT_RANKS, "expect-ranks", "N", "trouble if the dump lacks one of ranks 0 to N-1"},
 	{'q', "quiet", NULL, "do not say on standard error what was found"},
 	{0, NULL, NULL, NULL},
 };
@@ -35,6 +39,7 @@ struct input {
 	struct cli_out *out;
 	int status;
 	struct acc_roots *roots;
+	struct expected *ranks; /* NULL: of the reference nobody counts them */
 };
 
 static int
@@ -42,6 +47,8 @@ take(void *arg, struct acc_rec *r)
 {
 	struct input *in = arg;
 	struct acc_err e = {0};
+	if (in->ranks != NULL && (acc_rec_is(r, "tensor") || acc_rec_is(r, "arg")))
+		expect_came(in->ranks, acc_get_int(r, "", "rank", -1));
 	if (acc_fold_add(in->fold, in->reference, r, &e) < 0) {
 		acc_err_in(&e, in->path);
 		cli_die_err(&e);
@@ -162,6 +169,7 @@ main(int argc, char **argv)
 	const char *bench = NULL, *layout = NULL, **folders = NULL;
 	size_t nfolders = 0;
 	bool print = false, quiet = false;
+	struct expected ranks = {0};
 	struct acc_fold *f = acc_fold_open(cli_tmpdir(), &e);
 	if (f == NULL)
 		cli_die_err(&e);
@@ -174,8 +182,10 @@ main(int argc, char **argv)
 			print = true;
 		else if (key == 'w')
 			acc_fold_whole(f);
-		else if (key == 256)
+		else if (key == ROOT)
 			cli_append(&folders, &nfolders, optarg);
+		else if (key == EXPECT_RANKS)
+			expect_open(&ranks, optarg);
 		else
 			quiet = true;
 	struct acc_roots *roots = acc_roots_open(&e);
@@ -194,7 +204,7 @@ main(int argc, char **argv)
 	char *const standard[] = {dash};
 	char *const *path = optind < argc ? argv + optind : standard;
 	for (int i = 0, n = optind < argc ? argc - optind : 1; i < n; i++) {
-		struct input in = {.path = path[i], .fold = f, .roots = roots};
+		struct input in = {.path = path[i], .fold = f, .roots = roots, .ranks = &ranks};
 		read_input(&in);
 		status = in.status > status ? in.status : status;
 	}
@@ -229,6 +239,8 @@ main(int argc, char **argv)
 	}
 	if (checkpoint)
 		say_weights(f, out, quiet);
+	expect_say(&ranks, out);
+	expect_close(&ranks);
 	acc_buf_release(&given);
 	free((void *)folders);
 	acc_fold_close(f);

@@ -82,6 +82,9 @@ folded(struct pipeline *l, const struct side *s, const struct side *other, int s
 		measured(l, other, RUN_SILENT));
 	if (l->plan->wholly)
 		prog_add(p, "--whole");
+	/* The judge sees one rank of them. */
+	if (l->plan->opt->expected != NULL && s == &l->plan->side[DEVICE])
+		prog_add(p, l->plan->opt->expected);
 	prog_add_two(p, "-b", "-");
 	prog_add_set(p, "--root", s->path);
 	prog_add_set(p, "--root", other->path);
@@ -202,7 +205,7 @@ plan_judge(struct pipeline *l)
 	struct prog *p = plan_member(l, SAID_JUDGE, plan->judge,
 		plan_measure(l, &plan->side[DEVICE], &plan->side[BENCH]));
 	prog_add_all(p, &o->judging);
-	if (o->expected != NULL)
+	if (o->expected != NULL && !plan->side[DEVICE].folded)
 		prog_add(p, o->expected);
 	prog_add_set(p, "--preset", o->preset);
 	/* Where in its tensor the culprit's error sits is for the judge without rules. */

@@ -783,3 +783,16 @@ culprit() {
 	run -1 bash -c "accfirstbad --no-audit '$DATA/fold_pairs.acc.gz' | accfmt"
 	[[ $output == *"Functional.linear.6.forward: output 0 is off by up to 0.025"* ]]
 }
+
+@test "--expect-ranks: ranks that are not there are said, by accdiff too" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xzf "$DATA/parallel.tar.gz" ./one ./pp2-noise 2>/dev/null || tar -xzf "$DATA/parallel.tar.gz"
+	run -0 --separate-stderr bash -c 'accfold -q --expect-ranks 2 -b one pp2-noise >out'
+	[ -z "$stderr" ]
+	run -2 --separate-stderr bash -c 'accfold -q --expect-ranks 5 -b one pp2-noise >out'
+	[ "$stderr" = 'accfold: of 5 ranks of the device 3 are missing: 2-4' ]
+	# The judge sees one rank.
+	run -0 accdiff --expect-ranks 2 pp2-noise one
+	run -2 --separate-stderr accdiff --expect-ranks 3 pp2-noise one
+	[ "$stderr" = 'accdiff: device: of 3 ranks of the device 1 is missing: 2' ]
+}
