@@ -11,6 +11,7 @@
 #include "dump/curve/log.h"
 #include "dump/foreign.h"
 #include "dump/recognise.h"
+#include "io/parse.h"
 
 #define ROW(name) extern const struct acc_dump acc_dump_##name;
 #include "dump/table.h"
@@ -102,6 +103,26 @@ surest(struct acc_probe *p, const char *but, const struct acc_dump **best, struc
 	return rc;
 }
 
+/* The head of a text in UTF-16, as its readers see it. */
+static size_t
+narrow(uint8_t *head, size_t n, bool big)
+{
+	uint8_t part[2 * 64], out[3 * 64];
+	size_t at = 0, end = 0, len, used;
+	while (at + 1 < n) {
+		size_t k = n - at < sizeof part ? n - at : sizeof part;
+		memcpy(part, head + at, k);
+		used = acc_utf16(part, k, big, false, out, &len);
+		/* What is written does not overtake what is read, of text that is mostly ASCII. */
+		if (used == 0 || end + len > at + used)
+			break;
+		memcpy(head + end, out, len);
+		at += used;
+		end += len;
+	}
+	return end;
+}
+
 /* Fill *p for a path; its dirfd is to be closed. */
 static int
 look(const char *path, struct acc_probe *p, uint8_t *head, size_t nhead, struct acc_err *e)
@@ -131,6 +152,9 @@ look(const char *path, struct acc_probe *p, uint8_t *head, size_t nhead, struct 
 		return (int)n;
 	p->head = head;
 	p->nhead = (size_t)n;
+	bool big;
+	if (acc_utf16_starts(head, p->nhead, &big))
+		p->nhead = narrow(head, p->nhead, big);
 	return 0;
 }
 

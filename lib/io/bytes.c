@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "acc/inflate.h"
+#include "io/parse.h"
 
 /* Larger than a pipe, small enough that what was read is still cached when it is used. */
 enum { CHUNK = 128 << 10 };
@@ -20,7 +21,8 @@ struct acc_bytes {
 	uint64_t pos;           /* of buf[start], uncompressed */
 	uint64_t raw_pos;       /* bytes read from fd */
 	struct acc_inflate *z;  /* NULL: not compressed */
-	uint8_t *raw;           /* CHUNK bytes of compressed input */
+	bool utf16, big;        /* a text of two bytes a character, which is read as UTF-8 */
+	uint8_t *raw;           /* CHUNK bytes of input that is compressed or such a text */
 	size_t raw_start, raw_end;
 	bool between;              /* a gzip member has ended and none has begun */
 	bool ended;                /* nothing more will come */
@@ -195,6 +197,30 @@ expand(struct acc_bytes *b, struct acc_err *e)
 	}
 }
 
+/* The same of a text in UTF-16. */
+static ssize_t
+narrow(struct acc_bytes *b, struct acc_err *e)
+{
+	size_t len = 0;
+	while (len == 0) {
+		const size_t left = b->raw_end - b->raw_start;
+		size_t room = (b->cap - b->end) / 3 * 2;
+		memmove(b->raw, b->raw + b->raw_start, left);
+		ssize_t got = fetch(b, b->raw + left, CHUNK - left, e);
+		if (got < 0)
+			return got;
+		b->raw_start = 0;
+		b->raw_end = left + (size_t)got;
+		if (room > b->raw_end)
+			room = b->raw_end;
+		const bool last = got == 0 && room == b->raw_end;
+		b->raw_start = acc_utf16(b->raw, room, b->big, last, b->buf + b->end, &len);
+		if (last)
+			break;
+	}
+	return (ssize_t)len;
+}
+
 int
 acc_bytes_more(struct acc_bytes *b, const uint8_t **p, size_t *n, struct acc_err *e)
 {
@@ -203,7 +229,9 @@ acc_bytes_more(struct acc_bytes *b, const uint8_t **p, size_t *n, struct acc_err
 		int rc = make_room(b, e);
 		if (rc < 0)
 			return rc;
-		got = b->z != NULL ? expand(b, e) : fetch(b, b->buf + b->end, b->cap - b->end, e);
+		got = b->z != NULL ? expand(b, e)
+		      : b->utf16   ? narrow(b, e)
+				   : fetch(b, b->buf + b->end, b->cap - b->end, e);
 		if (got < 0)
 			return acc_err_in(e, b->name), (int)got;
 		b->ended = got == 0;
@@ -214,25 +242,27 @@ acc_bytes_more(struct acc_bytes *b, const uint8_t **p, size_t *n, struct acc_err
 	return got > 0;
 }
 
-/* Does the input start as gzip does? Leaves what was read in the buffer. 1, 0, or < 0. */
+/* Does the input start as gzip does, or as a text in UTF-16? Leaves what was read in the buffer. 1, 0, or
+ * < 0. */
 static int
 sniff(struct acc_bytes *b, struct acc_err *e)
 {
 	const uint8_t *p = b->buf;
 	size_t n = 0;
 	int rc = 1;
-	while (n < 3 && (rc = acc_bytes_more(b, &p, &n, e)) > 0)
+	while (n < 4 && (rc = acc_bytes_more(b, &p, &n, e)) > 0)
 		;
-	return rc < 0 ? rc : n >= 3 && p[0] == 0x1f && p[1] == 0x8b && p[2] == 8;
+	b->utf16 = rc >= 0 && acc_utf16_starts(p, n, &b->big);
+	return rc < 0 ? rc : b->utf16 || (n >= 3 && p[0] == 0x1f && p[1] == 0x8b && p[2] == 8);
 }
 
-/* What was read so far is compressed: hand it to the inflater. */
+/* What was read so far is no plain text: it is made one by what reads the rest. */
 static int
-compressed(struct acc_bytes *b, struct acc_err *e)
+packed(struct acc_bytes *b, struct acc_err *e)
 {
 	b->raw = malloc(CHUNK);
-	b->z = acc_inflate_open(ACC_INFLATE_GZIP, e);
-	if (b->raw == NULL || b->z == NULL)
+	b->z = b->utf16 ? NULL : acc_inflate_open(ACC_INFLATE_GZIP, e);
+	if (b->raw == NULL || (b->z == NULL && !b->utf16))
 		return acc_nomem(e);
 	memcpy(b->raw, b->buf, b->end);
 	b->raw_end = b->end;
@@ -260,13 +290,13 @@ look(struct acc_bytes *b)
 int
 acc_bytes_growing(struct acc_bytes *b, struct acc_err *e)
 {
-	const bool packed = b->z != NULL;
+	const bool raw = b->z != NULL || b->utf16;
 	if (!b->file)
 		return 0;
 	b->hash = XXH3_createState();
 	if (b->hash == NULL || XXH3_64bits_reset(b->hash) != XXH_OK)
 		return acc_nomem(e);
-	XXH3_64bits_update(b->hash, packed ? b->raw : b->buf, packed ? b->raw_end : b->end);
+	XXH3_64bits_update(b->hash, raw ? b->raw : b->buf, raw ? b->raw_end : b->end);
 	return 0;
 }
 
@@ -297,14 +327,14 @@ acc_bytes_open(int fd, const char *name, bool gunzip, struct acc_err *e)
 	else
 		look(b);
 	if (rc == 0 && gunzip && (rc = sniff(b, e)) == 1)
-		rc = compressed(b, e);
+		rc = packed(b, e);
 	if (rc < 0) {
 		acc_err_in(e, name);
 		acc_bytes_close(b);
 		return NULL;
 	}
 	struct stat st;
-	b->pipe = b->z == NULL && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+	b->pipe = b->z == NULL && !b->utf16 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
 	return b;
 }
 

@@ -23,6 +23,12 @@ acc_load8(const uint8_t *p)
 
 /* The offset of the first byte that begins no UTF-8 sequence, or n. */
 size_t acc_utf8_check(const uint8_t *p, size_t n);
+
+/* Does a text in UTF-16 begin so? */
+bool acc_utf16_starts(const uint8_t *p, size_t n, bool *big);
+/* UTF-16 into UTF-8, marks of byte order left out, half pairs as U+FFFD: *len bytes in out, which has
+ * room for 3 / 2 n. The bytes used; `last`: what is left over is no character. */
+size_t acc_utf16(const uint8_t *p, size_t n, bool big, bool last, uint8_t *out, size_t *len);
 /* Replace the escapes of a JSON string's n bytes; `out` has room for n. A half of a surrogate
  * pair alone becomes U+FFFD: UTF-8 cannot hold it. Returns the offset of the first escape
  * that JSON does not know, or n; *len is the length of what was written. */

@@ -106,6 +106,41 @@ escape(const uint8_t *p, size_t n, uint8_t **o)
 	return 5;
 }
 
+bool
+acc_utf16_starts(const uint8_t *p, size_t n, bool *big)
+{
+	*big = n >= 4 && p[0] == 0xfe && p[1] == 0xff;
+	/* A mark, then a character of ASCII: numbers in two bytes each begin so, too, and no text. */
+	return n >= 4 && (*big ? p[2] == 0 && p[3] - 9U < 0x76
+			       : p[0] == 0xff && p[1] == 0xfe && p[3] == 0 && p[2] - 9U < 0x76);
+}
+
+size_t
+acc_utf16(const uint8_t *p, size_t n, bool big, bool last, uint8_t *out, size_t *len)
+{
+	uint8_t *o = out;
+	size_t i = 0;
+	for (; i + 1 < n; i += 2) {
+		int32_t u = big ? p[i] << 8 | p[i + 1] : p[i + 1] << 8 | p[i], low = 0;
+		if (u >= 0xd800 && u < 0xdc00) {
+			if (i + 3 >= n && !last)
+				break;
+			if (i + 3 < n)
+				low = big ? p[i + 2] << 8 | p[i + 3] : p[i + 3] << 8 | p[i + 2];
+		}
+		if (low >= 0xdc00 && low <= 0xdfff) {
+			u = 0x10000 + (u - 0xd800) * 0x400 + (low - 0xdc00);
+			i += 2;
+		} else if (u >= 0xd800 && u <= 0xdfff) {
+			u = 0xfffd;
+		}
+		if (u != 0xfeff)
+			o = put_utf8(o, u);
+	}
+	*len = (size_t)(o - out);
+	return last ? n : i;
+}
+
 size_t
 acc_json_unescape(const uint8_t *p, size_t n, uint8_t *out, size_t *len)
 {
