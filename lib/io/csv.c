@@ -10,6 +10,7 @@ struct acc_csv {
 	struct acc_buf ends;   /* uint32_t: where each ends in text */
 	struct acc_buf fields; /* struct acc_str, made when the record is whole */
 	uint64_t line, began;
+	char sep;
 	bool cr;  /* the last byte was a CR: a LF that follows belongs to it */
 	bool cut; /* the record was ended by the end of the input */
 };
@@ -34,7 +35,14 @@ acc_csv_open(struct acc_bytes *b, struct acc_err *e)
 		acc_bytes_skip(b, 3);
 	c->b = b;
 	c->line = 1;
+	c->sep = ',';
 	return c;
+}
+
+void
+acc_csv_separator(struct acc_csv *c, char sep)
+{
+	c->sep = sep;
 }
 
 static int
@@ -68,21 +76,21 @@ end_field(struct acc_csv *c, struct acc_err *e)
 
 /* Bytes up to one that means something in this state. */
 static size_t
-run(enum state s, const uint8_t *p, size_t n)
+run(enum state s, char sep, const uint8_t *p, size_t n)
 {
 	size_t i = 0;
 	if (s == QUOTED)
 		while (i < n && p[i] != '"' && p[i] != '\n')
 			i++;
 	else if (s == PLAIN)
-		while (i < n && p[i] != ',' && p[i] != '\n' && p[i] != '\r')
+		while (i < n && p[i] != sep && p[i] != '\n' && p[i] != '\r')
 			i++;
 	return i;
 }
 
 /* One byte that run() stopped at, or the first of a field. 1: the record has ended. */
 static int
-step(struct acc_csv *c, enum state *s, uint8_t ch, struct acc_err *e)
+step(struct acc_csv *c, enum state *s, char ch, struct acc_err *e)
 {
 	if (*s == QUOTED) {
 		c->line += ch == '\n';
@@ -96,10 +104,10 @@ step(struct acc_csv *c, enum state *s, uint8_t ch, struct acc_err *e)
 		*s = QUOTED;
 		return rc;
 	}
-	if (ch == ',' || ch == '\n' || ch == '\r') {
+	if (ch == c->sep || ch == '\n' || ch == '\r') {
 		*s = START;
 		int rc = end_field(c, e);
-		if (rc < 0 || ch == ',')
+		if (rc < 0 || ch == c->sep)
 			return rc;
 		c->cr = ch == '\r';
 		c->line++;
@@ -134,10 +142,10 @@ gather(struct acc_csv *c, struct acc_err *e)
 			continue;
 		}
 		c->cr = false;
-		size_t len = run(s, p, n);
+		size_t len = run(s, c->sep, p, n);
 		if (len > 0 && acc_buf_add(&c->text, p, len) < 0)
 			return nomem(c, e);
-		rc = len < n ? step(c, &s, p[len], e) : 0;
+		rc = len < n ? step(c, &s, (char)p[len], e) : 0;
 		acc_bytes_skip(c->b, len < n ? len + 1 : len);
 		if (rc != 0)
 			return rc == ACC_ENOMEM ? nomem(c, e) : rc;

@@ -15,6 +15,8 @@ struct acc_csv *acc_csv_open(struct acc_bytes *b, struct acc_err *e);
 /* 1: a record of *n fields, valid until the next call; 0: the end; < 0: ACC_ETRUNC where the
  * input ends inside quotes, ACC_EFORMAT for text behind a closing quote, ACC_ELIMIT. */
 int acc_csv_next(struct acc_csv *c, const struct acc_str **field, size_t *n, struct acc_err *e);
+/* What divides fields, if it is no comma. Before the first record. */
+void acc_csv_separator(struct acc_csv *c, char sep);
 /* The line on which the record began; the first is 1. */
 uint64_t acc_csv_line(const struct acc_csv *c);
 /* Did the input end before the record's line did? Then it may have been cut off. */

@@ -269,6 +269,9 @@ begins(struct acc_str s)
 		uint32_t n = nl == NULL ? s.n : (uint32_t)(nl - s.p) + 1;
 		s = (struct acc_str){s.p + n, s.n - n};
 	}
+	/* A rule of hyphens, and an arrow, are no options. */
+	if (acc_str_starts(s, "--") && (s.n < 3 || (s.p[2] | 0x20) < 'a' || (s.p[2] | 0x20) > 'z'))
+		return false;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (acc_str_starts(s, words[i]))
 			return true;

@@ -25,6 +25,7 @@ static const struct {
 	{"lm_loss", "loss"},
 	{"train/loss", "loss"},
 	{"training_loss", "loss"},
+	{"cost", "loss"}, /* Marian's */
 	{"lr", "learning_rate"},
 	{"train/learning_rate", "learning_rate"},
 	{"train/lr", "learning_rate"},
@@ -36,6 +37,9 @@ static const struct {
 	{"loss_scaler", "loss_scale"},
 	{"train/loss_scale", "loss_scale"},
 	{"overflow_cond", "overflow"},
+	{"loss_train", "train_loss"},
+	{"loss_val", "eval_loss"},
+	{"loss_eval", "eval_loss"},
 	{"validation_loss", "eval_loss"},
 	{"val_loss", "eval_loss"},
 	{"eval/loss", "eval_loss"},
@@ -111,6 +115,9 @@ static const struct {
 	{"energy", CURVE_TIME},
 	{"power", CURVE_TIME},
 	{"latency", CURVE_TIME},
+	{"speed", CURVE_TIME},
+	{"dur", CURVE_TIME},
+	{"duration", CURVE_TIME},
 	{"day", CURVE_TIME},
 	{"wall", CURVE_TIME},
 	{"linearity", CURVE_TIME},
@@ -128,6 +135,7 @@ static const struct {
 	{"iterations", CURVE_COUNT},
 	{"samples", CURVE_COUNT},
 	{"tokens", CURVE_COUNT},
+	{"timesteps", CURVE_COUNT},
 	{"seqlen", CURVE_COUNT},
 	{"length", CURVE_COUNT},
 	{"flos", CURVE_COUNT},
@@ -145,12 +153,29 @@ class_of_word(const char *p, uint32_t n)
 	return CURVE_METRIC;
 }
 
+/* "img/s", "Tokens/sec", "TFLOP/s/device": something by seconds. */
+static bool
+is_rate(struct acc_str s)
+{
+	for (uint32_t i = 1; i + 1 < s.n; i++) {
+		uint32_t n = 1;
+		if (s.p[i] != '/')
+			continue;
+		while (i + n < s.n && (fold(s.p[i + n]) >= 'a' && fold(s.p[i + n]) <= 'z'))
+			n++;
+		if (is_alias(s.p + i + 1, n - 1, "s") || is_alias(s.p + i + 1, n - 1, "sec"))
+			return true;
+	}
+	return false;
+}
+
 /* tag's last component: behind the last slash, but not that of TFLOP/s/GPU or samples/sec. */
 static struct acc_str
 leaf(const char *p, uint32_t n)
 {
 	const char *slash = memrchr(p, '/', n);
-	if (slash == NULL || p + n - slash <= 4 || memchr(p, '(', n) != NULL)
+	if (slash == NULL || p + n - slash <= 4 || memchr(p, '(', n) != NULL ||
+		is_rate((struct acc_str){p, n}))
 		return (struct acc_str){p, n};
 	return (struct acc_str){slash + 1, (uint32_t)(p + n - slash) - 1};
 }
@@ -162,6 +187,10 @@ static enum curve_class
 guess(struct acc_str s)
 {
 	enum curve_class cls = CURVE_METRIC;
+	/* Paddle's times: a cost alone may be a loss. */
+	if (is_rate(s) || acc_str_ends(s, "batch_cost") || acc_str_ends(s, "data_cost") ||
+		acc_str_ends(s, "reader_cost"))
+		return CURVE_TIME;
 	for (uint32_t i = 0, start = 0; i <= s.n; i++) {
 		if (i < s.n && (s.p[i] == '.' || s.p[i] == '['))
 			return CURVE_METRIC;

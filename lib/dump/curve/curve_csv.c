@@ -20,6 +20,7 @@ struct column {
 };
 
 struct sheet {
+	bool commas; /* numbers have a comma for a point */
 	struct curves cv;
 	const char *path;
 	struct acc_csv *csv;
@@ -38,7 +39,9 @@ struct sheet {
 };
 
 static const char *const steps[] = {"step", "_step", "global_step", "iteration", "iter", "steps",
-	"trainer/global_step", "current_steps", NULL};
+	"trainer/global_step", "current_steps",
+	/* of stable-baselines3 and RLlib */
+	"time/total_timesteps", "total_timesteps", "timesteps_total", "training_iteration", NULL};
 static const char *const weak_steps[] = {"index", "epoch", NULL};
 static const char *const names_of[] = {"tag", "key", "metric", NULL};
 static const char *const values[] = {"value", NULL};
@@ -237,6 +240,19 @@ row_tag(struct sheet *s, const struct acc_str *f, const struct column *c, char *
 	return (struct acc_str){buf, n < (int)size ? (uint32_t)n : (uint32_t)size - 1};
 }
 
+/* A number, by the sheet's point. */
+static bool
+number(const struct sheet *s, struct acc_str f, struct acc_literal *l)
+{
+	char plain[64];
+	const char *comma = s->commas && f.n > 0 ? memchr(f.p, ',', f.n) : NULL;
+	if (comma == NULL || f.n > sizeof plain)
+		return acc_literal_all(f, l);
+	memcpy(plain, f.p, f.n);
+	plain[comma - f.p] = '.';
+	return acc_literal_all((struct acc_str){plain, f.n}, l);
+}
+
 /* pandas writes a column of integers that has a gap as 3.0 */
 static bool
 step_of(struct acc_str s, int64_t *step)
@@ -320,7 +336,7 @@ put_row(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		struct column *c = &s->col[i];
 		struct acc_literal l;
-		if (c->leave || !acc_literal_all(f[i], &l))
+		if (c->leave || !number(s, f[i], &l))
 			continue;
 		guard(s, f, n, i, p.step, &looked);
 		c->last = p.step;
@@ -374,6 +390,19 @@ rank_of(const char *path)
 	return acc_dump_place_number(number, "");
 }
 
+/* What divides the names in a file's first line: of spreadsheets where the comma is the point a
+ * semicolon. */
+static char
+separator(const char *p, const char *end)
+{
+	const char *nl = p == end ? NULL : memchr(p, '\n', (size_t)(end - p));
+	const size_t n = (size_t)((nl == NULL ? end : nl) - p);
+	return n == 0 || memchr(p, ',', n) != NULL ? ','
+	       : memchr(p, ';', n) != NULL         ? ';'
+	       : memchr(p, '\t', n) != NULL        ? '\t'
+						   : ',';
+}
+
 /* An open file. `run`: that of a whole folder, or NULL. */
 static int
 read_file(struct acc_dump_ctx *c, struct curve_file *f, const char *path, const char *run,
@@ -389,6 +418,13 @@ read_file(struct acc_dump_ctx *c, struct curve_file *f, const char *path, const 
 	if (src.rank < 0)
 		src.rank = rank_of(f->name);
 	s.csv = acc_csv_open(f->b, e);
+	if (s.csv != NULL) {
+		const uint8_t *head;
+		const size_t n = acc_bytes_peek(f->b, &head);
+		const char sep = separator((const char *)head, (const char *)head + n);
+		acc_csv_separator(s.csv, sep);
+		s.commas = sep == ';';
+	}
 	int rc = s.csv == NULL ? (e != NULL ? e->code : ACC_EIO)
 			       : acc_curves_start(&s.cv, c, &src, run != NULL ? run : f->run,
 					 f->name, ':', e);
@@ -411,13 +447,14 @@ header(const char *p, const char *end, struct acc_str *f, size_t max)
 {
 	size_t n = 0;
 	bool quoted = false;
+	const char sep = separator(p, end);
 	if (end - p >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
 		p += 3;
 	for (const char *start = p; p < end && n < max; p++) {
 		if (*p == '\0')
 			return 0;
 		quoted = quoted != (*p == '"');
-		if (quoted || (*p != ',' && *p != '\n'))
+		if (quoted || (*p != sep && *p != '\n'))
 			continue;
 		struct acc_str s = acc_str_trim((struct acc_str){start, (uint32_t)(p - start)});
 		if (s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"')

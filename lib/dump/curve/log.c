@@ -232,6 +232,50 @@ narrow(const char *p, const char *end, struct acc_buf *buf, int *rc)
 	return p + (wide ? 3 : 1);
 }
 
+static bool
+digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Does a text write 2,4123 for 2.4123? Three digits behind a comma may be thousands, or a list goes on
+ * behind them; 0,5 is none. */
+static bool
+has_commas(const uint8_t *p, size_t n)
+{
+	const char *s = (const char *)p;
+	unsigned commas = 0, points = 0;
+	for (size_t i = 1; i + 1 < n; i++) {
+		if (!digit(s[i - 1]) || !digit(s[i + 1]) || (s[i] != ',' && s[i] != '.'))
+			continue;
+		size_t k = i + 1, first = i - 1;
+		while (k < n && digit(s[k]))
+			k++;
+		while (first > 0 && digit(s[first - 1]))
+			first--;
+		const bool alone = first == 0 || strchr(" \t=:", s[first - 1]) != NULL;
+		if (!alone || (k < n && (s[k] == ',' || s[k] == '.' || s[k] == ':')))
+			continue;
+		points += s[i] == '.';
+		commas += s[i] == ',' && (k - i != 4 || (first == i - 1 && s[first] == '0'));
+	}
+	return commas >= 3 && points == 0;
+}
+
+/* Write such numbers with a point; *s is in buf then. 0 or ACC_ENOMEM. */
+static int
+with_points(struct acc_str *s, struct acc_buf *buf)
+{
+	buf->n = 0;
+	if (acc_buf_add(buf, s->p, s->n) < 0)
+		return ACC_ENOMEM;
+	for (size_t i = 1; i + 1 < buf->n; i++)
+		if (buf->p[i] == ',' && digit((char)buf->p[i - 1]) && digit((char)buf->p[i + 1]))
+			buf->p[i] = '.';
+	*s = (struct acc_str){(const char *)buf->p, (uint32_t)buf->n};
+	return 0;
+}
+
 /* Leave out the escape sequences of terminals, make full width narrow; *s is in buf then. 0 or
  * ACC_ENOMEM. */
 static int
@@ -302,6 +346,9 @@ one_line(struct log_reader *g, struct acc_str s, const struct words *w, struct a
 	if ((memchr(s.p, '\033', s.n) != NULL || memchr(s.p, WIDE, s.n) != NULL) &&
 		plain(&s, buf) < 0)
 		return acc_nomem(e);
+	struct acc_buf own = {0};
+	if (g->commas && s.n > 0 && with_points(&s, &own) < 0)
+		rc = acc_nomem(e);
 	/* A carriage return ends a line that was to be overwritten. */
 	while (rc >= 0 && s.n > 0) {
 		const char *cr = memchr(s.p, '\r', s.n);
@@ -311,6 +358,7 @@ one_line(struct log_reader *g, struct acc_str s, const struct words *w, struct a
 					: segment(g, part, w, has, e);
 		s = cr == NULL ? (struct acc_str){s.p, 0} : acc_log_from(s, cr + 1);
 	}
+	acc_buf_release(&own);
 	return rc;
 }
 
@@ -412,14 +460,14 @@ dry_run(struct log_reader *d, const struct words *w, const uint8_t *p, size_t n,
 
 /* Would these bytes bear out the guess of this grammar, where others know this much? */
 static bool
-borne_out(int grammar, const struct words *w, const uint8_t *p, size_t n, bool known,
+borne_out(int grammar, const struct words *w, const uint8_t *p, size_t n, bool known, bool commas,
 	struct log_reader *d)
 {
 	const struct log_grammar *g = grammars[grammar];
 	struct survey v;
-	*d = (struct log_reader){.dry = true, .guess.of = grammar + 1};
+	*d = (struct log_reader){.dry = true, .guess.of = grammar + 1, .commas = commas};
 	dry_run(d, w, p, n, &v);
-	return v.moved && v.guessed >= g->guess &&
+	return v.moved && v.guessed >= g->guess && d->guess.again <= d->guess.losses / 4 &&
 	       (!g->all || v.guessed >= v.lines - v.lines / 10 - 1) &&
 	       (!known || v.losses[1] > v.losses[0]);
 }
@@ -430,7 +478,8 @@ borne_out(int grammar, const struct words *w, const uint8_t *p, size_t n, bool k
 static void
 survey(struct log_reader *g, const uint8_t *p, size_t n)
 {
-	struct log_reader d = {.dry = true};
+	g->commas = has_commas(p, n);
+	struct log_reader d = {.dry = true, .commas = g->commas};
 	struct words words;
 	struct survey v;
 	uint64_t aside = 0;
@@ -441,7 +490,8 @@ survey(struct log_reader *g, const uint8_t *p, size_t n)
 	bool known = (v.found & ~aside) != 0;
 	for (int i = 0; i < NGRAMMARS && g->guess.of == 0; i++) {
 		struct log_reader other;
-		if (grammars[i]->guess > 0 && borne_out(i, &words, p, n, known, &other)) {
+		if (grammars[i]->guess > 0 &&
+			borne_out(i, &words, p, n, known, g->commas, &other)) {
 			g->guess.of = i + 1;
 			d = other;
 		}

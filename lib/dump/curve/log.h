@@ -24,9 +24,15 @@ struct log_array {
 
 /* What a guess rests on. */
 struct log_guess {
-	int of;           /* the grammar, counted from 1; 0: nothing is guessed */
+	int of;          /* the grammar, counted from 1; 0: nothing is guessed */
+	bool has_before; /* the last line with a loss: its step, rank and what it called it; and */
+	int64_t before, before_rank;
+	uint64_t before_key;
+	double before_value;
+	unsigned losses,
+		again;    /* lines with a loss, and those that repeat that of the line before */
 	char step[40];    /* what the log calls a step */
-	char header[256]; /* the last line without numbers */
+	char header[512]; /* the last line without numbers, or a table's names */
 	bool placed;      /* a line that is nothing but a place, */
 	int64_t place;    /* which is this epoch or step: later lines without one are of it */
 };
@@ -76,6 +82,7 @@ struct log_reader {
 	int64_t lists;   /* of norms since then */
 	int64_t ordinal; /* lines so far that name no step */
 	bool counted;    /* the points of this line have such a number for a step */
+	bool commas;     /* numbers have a comma for a point */
 	bool ranked;     /* the file is of one rank */
 	bool has_rank;
 	int64_t rank; /* of the process that printed this line */

@@ -79,6 +79,14 @@ parse(const char *p, const char *end, struct pair *out)
 		bool quoted = text.n >= 2 && (text.p[0] == '\'' || text.p[0] == '"');
 		if (quoted)
 			text = (struct acc_str){text.p + 1, text.n - 2};
+		/* ms-swift: 'global_step/max_steps': '5/1000' */
+		const char *of = NULL;
+		if (quoted && acc_str_is(key, "global_step/max_steps"))
+			of = text.n == 0 ? NULL : memchr(text.p, '/', text.n);
+		if (of != NULL) {
+			key.n = sizeof "global_step" - 1;
+			text.n = (uint32_t)(of - text.p);
+		}
 		if (n < PAIRS && key.n > 0 && acc_literal_all(text, &out[n].v)) {
 			out[n].key = key;
 			out[n].quoted = quoted;
@@ -94,7 +102,7 @@ static bool
 is_step(struct acc_str key)
 {
 	static const char *const keys[] = {"step", "global_step", "current_steps", "iteration",
-		"iter", "_step"};
+		"iter", "_step", "num_updates", "train_num_updates", "valid_num_updates"};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (acc_str_is(key, keys[i]))
 			return true;
@@ -153,6 +161,9 @@ static const char *
 evaluates(struct acc_str s)
 {
 	const char *p = acc_log_find(s, "\"mode\":");
+	/* fairseq's --log-format json: the mean of an epoch is a line of its own. */
+	if (acc_log_find(s, " | train | {") != NULL)
+		return "mean/";
 	if (p == NULL)
 		return "";
 	p += sizeof "\"mode\":" - 1;

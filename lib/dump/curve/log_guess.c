@@ -15,14 +15,17 @@
 
 /* What is no curve, whatever its number: where and when the line was printed, by whom. */
 static bool
-aside(const struct log_pair *f)
+aside(struct acc_str s, const struct log_pair *f)
 {
 	static const char *const names[] = {"rank", "local_rank", "global_rank", "eta", "pid",
 		"line", "host", "port", "epoch", "ep", "epochs"};
 	struct acc_str word = acc_log_last_word(f->key);
 	if (ACC_LOG_IS(word, names) || acc_str_ends(word, ".py"))
 		return true;
-	/* "olmo.train:1000": a logger's name and its line. */
+	/* "(trainer:762)" and "olmo.train:1000": a logger's name and its line. */
+	if (f->v.integer && f->key.p > s.p && f->key.p[-1] == '(' && f->end < s.p + s.n &&
+		*f->end == ')')
+		return true;
 	return f->v.integer && memchr(word.p, '.', word.n) != NULL &&
 	       f->value == word.p + word.n + 1;
 }
@@ -54,6 +57,20 @@ is_loss(const struct log_pair *f)
 	return k.n >= 4 && strncasecmp(k.p + k.n - 4, "loss", 4) == 0;
 }
 
+/* "10/40 [====>...] - loss: 2.3" and "10/40 ━━━━ 0s 14ms/step - loss: 2.3" of Keras, "3/7, train_loss: 0.5":
+ * how far an epoch is that a line before named. */
+static bool
+leading(struct acc_str s, int64_t *k, int64_t *of, bool *bar)
+{
+	const char *p = s.p, *end = p + s.n;
+	if (!acc_log_of(&p, end, k, of))
+		return false;
+	while (p < end && *p == ' ')
+		p++;
+	*bar = p < end && (*p == '[' || (unsigned char)*p == 0xe2);
+	return *bar || (p < end && *p == ',');
+}
+
 /* A line with nothing but a place says where the lines behind it are, which name none. */
 static bool
 settle_place(struct log_reader *g, struct acc_str s, struct log_place *at, const struct log_pair *f,
@@ -77,6 +94,16 @@ settle_place(struct log_reader *g, struct acc_str s, struct log_place *at, const
 	}
 	if (found || !loss || !g->guess.placed)
 		return found;
+	int64_t k, of;
+	bool bar;
+	if (leading(acc_str_trim(s), &k, &of, &bar)) {
+		/* Keras shows the mean so far: that of the whole epoch is its last. */
+		if (bar && k < of)
+			return false;
+		at->has_step = at->anew = !bar;
+		at->step = k;
+		at->of = of;
+	}
 	at->has_epoch = true;
 	at->epoch = g->guess.place;
 	at->word = ACC_STR("epoch");
@@ -94,11 +121,11 @@ within(const struct log_place *at, const char *p)
 
 /* Leave out what is no curve. */
 static int
-curves_of(struct log_pair *f, int n, const struct log_place *at)
+curves_of(struct acc_str s, struct log_pair *f, int n, const struct log_place *at)
 {
 	int kept = 0;
 	for (int i = 0; i < n; i++)
-		if (!within(at, f[i].value) && !aside(&f[i]) && !acc_log_is_step(&f[i]))
+		if (!within(at, f[i].value) && !aside(s, &f[i]) && !acc_log_is_step(&f[i]))
 			f[kept++] = f[i];
 	return kept;
 }
@@ -118,22 +145,53 @@ name_of(const struct log_pair *f, int i, char buf[128])
 			f[i].key.p, k)};
 }
 
+/* Do lines follow each other that name one step, and another value of the same loss? Then it is no step. */
+static void
+note_again(struct log_reader *g, struct acc_str s, const struct log_pair *f, int n, int64_t step)
+{
+	struct log_guess *u = &g->guess;
+	const int64_t rank = g->has_rank ? g->rank : -1;
+	int64_t k, of;
+	bool bar = false;
+	int i = 0;
+	while (i < n && !is_loss(&f[i]))
+		i++;
+	/* Keras shows a bar's last mean twice. */
+	if (i == n || (leading(acc_str_trim(s), &k, &of, &bar) && bar))
+		return;
+	const uint64_t key = acc_hash(f[i].key.p, f[i].key.n);
+	u->losses++;
+	u->again += u->has_before && u->before == step && u->before_rank == rank &&
+		    u->before_key == key && u->before_value != f[i].v.v;
+	u->has_before = true;
+	u->before = step;
+	u->before_rank = rank;
+	u->before_key = key;
+	u->before_value = f[i].v.v;
+}
+
 static int
 line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
 	struct log_pair f[LOG_PAIRS];
 	struct log_place at;
+	/* ESPnet's sums of an epoch, of training and evaluation in one line. */
+	if (acc_log_find(s, "epoch results:") != NULL)
+		return 0;
 	bool found = acc_log_place(s, &at);
 	int n = acc_log_pairs(s, f, LOG_PAIRS);
 	note_rank(g, f, n);
-	n = curves_of(f, n, &at);
+	n = curves_of(s, f, n, &at);
 	if (!settle_place(g, s, &at, f, n, found) || n == 0)
 		return 0;
 	const char *mode = mode_of(s, &f[0]);
 	const bool trains = *mode == '\0' || *mode == 'm';
 	int64_t step = acc_log_through(g, &at, *mode == 'v' || *mode == 't');
-	if (trains)
+	if (trains) {
 		acc_log_step(g, step);
+		if (*mode == '\0')
+			note_again(g, s, f, n, step);
+	}
 	for (int i = 0; i < n; i++) {
 		char buf[128];
 		int rc = acc_log_put(g, mode, name_of(f, i, buf), step, &f[i].v, CURVE_GUESS, e);

@@ -8,6 +8,8 @@
  *	Train: 0 [  50/1251 (  4%)]  Loss: 6.950
  *	Train: [0/300][10/1251]	loss 6.8800 (6.9512)
  *	epoch 001:   100 / 1000 loss=7.745, num_updates=100
+ *	1epoch:train:101-200batch: iter_time=0.01, loss=2.3
+ *	Ep. 1 : Up. 100 : Sen. 1,000 : Cost 9.1
  */
 #include "dump/curve/log_place.h"
 
@@ -48,7 +50,8 @@ gap(const char *p, const char *end)
 static const char *
 count(const char *p, const char *end, int64_t *n, int64_t *of)
 {
-	const char *q = gap(p, end);
+	const bool shortened = end - p > 2 && p[0] == '.' && p[1] == ' ';
+	const char *q = gap(p + shortened, end);
 	*of = 0;
 	if (q == p || !acc_log_int(&q, end, n) || (q < end && (letter(*q) || *q == '.')))
 		return NULL;
@@ -77,7 +80,9 @@ look(struct acc_str w, const char *end, struct log_place *at, bool *sure)
 {
 	const char *q = w.p + w.n, *r;
 	int64_t n, of, k, len;
-	if (!*sure && ACC_LOG_IS(w, step_words) && (r = count(q, end, &n, &of)) != NULL) {
+	/* Marian's "Up. 100" */
+	const bool up = end - q > 2 && q[0] == '.' && q[1] == ' ' && acc_str_is(w, "Up");
+	if (!*sure && (up || ACC_LOG_IS(w, step_words)) && (r = count(q, end, &n, &of)) != NULL) {
 		*sure = at->has_step = true;
 		at->anew = false;
 		at->step = n;
@@ -110,12 +115,42 @@ look(struct acc_str w, const char *end, struct log_place *at, bool *sure)
 	return *sure && at->has_epoch;
 }
 
+/* ESPnet's: the last batch that the numbers are of. */
+static bool
+of_espnet(struct acc_str s, struct log_place *at)
+{
+	const char *word = acc_log_find(s, "epoch:"), *end = s.p + s.n, *p, *dash;
+	if (word == NULL || word == s.p || word[-1] < '0' || word[-1] > '9')
+		return false;
+	for (p = word; p > s.p && p[-1] >= '0' && p[-1] <= '9'; p--)
+		;
+	const char *first = p;
+	if (!acc_log_int(&p, word, &at->epoch))
+		return false;
+	at->has_epoch = true;
+	at->word = (struct acc_str){word, 5};
+	p = word + 6;
+	while (p < end && *p != ' ' && (*p < '0' || *p > '9'))
+		p++;
+	dash = p;
+	if (acc_log_int(&dash, end, &at->step) && acc_log_char(&dash, end, '-') &&
+		acc_log_int(&dash, end, &at->step) &&
+		acc_str_starts(acc_log_from(s, dash), "batch:")) {
+		at->has_step = at->anew = true;
+		p = dash + 6;
+	}
+	at->part[at->parts++] = (struct acc_str){first, (uint32_t)(p - first)};
+	return true;
+}
+
 bool
 acc_log_place(struct acc_str s, struct log_place *at)
 {
 	const char *p = s.p, *end = p + s.n, *q;
 	bool sure = false; /* the step's word needs no other */
 	*at = (struct log_place){0};
+	if (of_espnet(s, at))
+		return true;
 	for (; p < end; p = q) {
 		for (q = p; q < end && (letter(*q) || *q == '_' || *q == '-'); q++)
 			;
