@@ -64,7 +64,8 @@ static const struct {
 	{"all_results.json train_results.json eval_results.json test_results.json predict_results.json"
 	 " wandb-summary.json",
 		ACC_MSG("results of the whole run")},
-	{"wandb-metadata.json wandb-history.jsonl debug*.log swanlab-metadata.json mlflow.*",
+	{"wandb-metadata.json wandb-history.jsonl debug*.log swanlab-metadata.json mlflow.user mlflow.source.* mlflow.runName"
+	 " mlflow.log-model* mlflow.note* mlflow.parentRunId mlflow.project*",
 		ACC_MSG("a tracker's own")},
 	{"hydra.yaml", ACC_MSG("a launcher's own")},
 	{"rng_state*.pth random_states_*.pkl", ACC_MSG("states of generators of random numbers")},

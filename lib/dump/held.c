@@ -22,8 +22,9 @@ static const char weights[] =
 /* Of these a folder is read with the folders in it. */
 static const char deep[] = "hand safetensors gguf dcp megatron universal msckpt";
 static const char configurations[] =
-	"yaml json training_args shell env pip python mlflow-params wandb-config";
-static const char logs[] = "log trainer_state golden tfevents csv mlflow-metrics wandb swanlab";
+	"yaml json training_args shell env pip python toml mlflow-params mlflow-db-params wandb-config";
+static const char logs[] =
+	"log trainer_state golden tfevents csv mlflow-metrics mlflow-db wandb swanlab";
 
 struct entry {
 	const char *form; /* of what is recognised; NULL: a folder that is not */
@@ -301,7 +302,10 @@ add_entry(struct walk *w, const struct entry *x, struct acc_err *e)
 	if (!part)
 		return 0;
 	/* One file is both, of which the first of its names is what it is taken for. */
-	int rc = strcmp(x->form, "wandb") == 0 ? add(w, x->name, "wandb-config", true, e) : 0;
+	const char *other = strcmp(x->form, "wandb") == 0       ? "wandb-config"
+			    : strcmp(x->form, "mlflow-db") == 0 ? "mlflow-db-params"
+								: NULL;
+	int rc = other != NULL ? add(w, x->name, other, true, e) : 0;
 	return rc < 0 ? rc : add(w, x->name, x->form, x->inside, e);
 }
 

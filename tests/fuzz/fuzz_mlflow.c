@@ -48,5 +48,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_as("wandb", "run");
 	read_as("wandb-config", "run");
 	read_as("swanlab", "run");
+	read_as("mlflow-db", "run");
+	read_as("mlflow-db-params", "run");
 	return 0;
 }

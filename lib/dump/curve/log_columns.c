@@ -3,6 +3,10 @@
  *	# step loss            or without names
  *	1 9.02
  *	2 8.75
+ *
+ * or a metric of MLflow's store in files, which is called as its file is: time in ms, value, step.
+ *
+ *	1795874370660 4.181416034698486 0
  */
 #include "dump/curve/log_pairs.h"
 
@@ -55,6 +59,25 @@ name_of(const struct log_guess *u, int i, int n, char buf[24])
 	return acc_str(buf);
 }
 
+/* metrics/train/loss is train/loss */
+static struct acc_str
+metric_of(const struct log_reader *g)
+{
+	static const char folder[] = "metrics/";
+	const char *path = g->path == NULL ? "" : g->path, *at = strstr(path, folder),
+		   *slash = strrchr(path, '/');
+	return acc_str(at != NULL ? at + sizeof folder - 1 : slash != NULL ? slash + 1 : path);
+}
+
+static int
+mlflow(struct log_reader *g, const struct acc_literal *v, struct acc_err *e)
+{
+	acc_log_step(g, v[2].i);
+	snprintf(g->guess.step, sizeof g->guess.step, "third column");
+	int rc = acc_log_put(g, "", metric_of(g), v[2].i, &v[1], CURVE_GUESS, e);
+	return rc < 0 ? rc : 1;
+}
+
 static int
 columns(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
@@ -67,6 +90,10 @@ columns(struct log_reader *g, struct acc_str s, struct acc_err *e)
 		snprintf(g->guess.header, sizeof g->guess.header, "%.*s", (int)t.n, t.p);
 		return 0;
 	}
+	/* Milliseconds since 2001. */
+	if (n == 3 && v[0].integer && v[0].i >= 1000000000000 && v[2].integer &&
+		v[2].i < 1000000000000)
+		return mlflow(g, v, e);
 	int64_t step = (int64_t)v[0].v;
 	acc_log_step(g, step);
 	snprintf(g->guess.step, sizeof g->guess.step, "first column");
