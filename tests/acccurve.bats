@@ -780,3 +780,63 @@ logs() { # losses of the device as awk computes them of the bench's, perhaps its
 	for t in lr_AdamW actor/lr; do is "$t" '.role == "learning_rate" and .bad == "error"'; done
 	for t in actor/grad_norm gnorm; do is "$t" '.role == "grad_norm" and .bad == "error"'; done
 }
+
+@test "factor: what it may be made of" {
+	logs 'l *= 256; g *= 256'
+	curve 1 pairs.acc
+	says "loss is 256 times the bench's, and so is grad_norm: 256 samples, micro-batches or ranks, or 2 x 128, 4 x 64, 8 x 32, 16 x 16 of these, or of sequences and their tokens"
+	logs 'l /= 7; g /= 7'
+	curve 1 pairs.acc
+	says "loss is 1/7 times the bench's, and so is grad_norm: 7 samples, micro-batches or ranks."
+	logs 'l *= 16 / 15; g *= 16 / 15'
+	curve 1 pairs.acc
+	says "times the bench's, and so is grad_norm: T/(T-1) of sequences of T = 16 tokens, counted before the labels are shifted"
+}
+
+@test "a curve one step late; behind the first evaluation; near ln V" {
+	awk 'BEGIN { for (i = 0; i < 12; i++) { l = 4 / (1 + i / 9) + 0.3 * sin(i * 3)
+		printf "step: %d  loss: %.6f\n", i, l >"npu.log"; printf "step: %d  loss: %.6f\n", i + 1, l >"gpu.log" } }'
+	accalign npu.log gpu.log >pairs.acc
+	curve 1 pairs.acc
+	says "loss of the device is the bench's of the step after: the curves are equal, shifted by one"
+	evaluated() { # step of the evaluation, side
+		awk -v at="$1" -v side="$2" 'BEGIN { for (i = 1; i <= 12; i++) { l = 4 / (1 + i / 9)
+			printf "step: %d  loss: %.6f\n", i, (i > 6 ? l * 1.3 : l) >"npu.log"; printf "step: %d  loss: %.6f\n", i, l >"gpu.log"
+			if (i == at) { if (side != "gpu") printf "validate step: %d  loss: 3.5\n", i >"npu.log"; if (side != "npu") printf "validate step: %d  loss: 3.5\n", i >"gpu.log" } } }'
+		accalign npu.log gpu.log >pairs.acc
+		curve 1 pairs.acc
+	}
+	evaluated 6 npu
+	says "It is the first step behind the first evaluation of the device alone (eval_loss, step 6)"
+	evaluated 6 both
+	says "the first evaluation of both (eval_loss, step 6)"
+	evaluated 3 npu
+	[[ $text != *evaluation* ]]
+	awk 'BEGIN { for (i = 1; i <= 12; i++) { l = 10.4 / (1 + (i - 1) / 9); if (i == 1) d = 0.01; else d = 0.4
+		printf "step: %d  loss: %.6f\n", i, l + d >"npu.log"; printf "step: %d  loss: %.6f\n", i, l >"gpu.log" } }'
+	accalign npu.log gpu.log >pairs.acc
+	curve 1 pairs.acc
+	says "a loss near ln V whatever it is given, here of about 3.29e+04 words"
+}
+
+@test "reinforcement learning: what is near 0 is not judged by ratios" {
+	printf 'step,objective/kl,val/ratio,policy/clipfrac_avg,policy/entropy_avg,loss\n' | tee gpu.csv >npu.csv
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		echo "$i,0.0001,1.0001,0.001,2.0,1.0" >>gpu.csv
+		echo "$i,0.0004,1.0009,0.003,2.0,1.0" >>npu.csv
+	done
+	accalign npu.csv gpu.csv >pairs.acc
+	curve 0 pairs.acc
+	is objective/kl '.role == "kl" and .bad == null'
+	is val/ratio '.role == "ratio"'
+	is policy/clipfrac_avg '.role == "clip"'
+	sed -i 's/,0.0004,1.0009,0.003,/,0.0304,1.0509,0.203,/' npu.csv
+	accalign npu.csv gpu.csv >pairs.acc
+	curve 1 pairs.acc
+	for t in objective/kl val/ratio policy/clipfrac_avg; do is "$t" '.bad == "error"'; done
+	# A reward is drawn with its samples.
+	printf 'step,reward\n' | tee gpu.csv >npu.csv
+	for i in 1 2 3 4 5 6 7 8; do echo "$i,0.$((i * 7 % 9))" >>gpu.csv && echo "$i,0.$((i * 5 % 9))" >>npu.csv; done
+	accalign npu.csv gpu.csv >pairs.acc
+	curve 0 pairs.acc
+}

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-const char *const acc_curve_role[] = {NULL, "loss", "learning_rate", "grad_norm", "local_norm"};
+const char *const acc_curve_role[] = {NULL, "loss", "learning_rate", "grad_norm", "local_norm",
+	"kl", "ratio", "clip", "entropy", "reward"};
 
 enum { TAG = 512 };
 
@@ -34,6 +35,26 @@ role_of(struct acc_str tag)
 		{"*_grad_norm", ROLE_NORM},
 		{"*gradient_norm", ROLE_NORM},
 		{"gnorm", ROLE_NORM},
+		/* TRL, verl, OpenRLHF, stable-baselines3 */
+		{"*clip_ratio*", ROLE_CLIP},
+		{"*clipfrac*", ROLE_CLIP},
+		{"*clip_frac*", ROLE_CLIP},
+		{"*pg_clip*", ROLE_CLIP},
+		{"kl", ROLE_KL},
+		{"*/kl", ROLE_KL},
+		{"*_kl", ROLE_KL}, /* approx_kl, ppo_kl */
+		{"ratio", ROLE_RATIO},
+		{"*/ratio", ROLE_RATIO},
+		{"*importance_sampling_ratio/*", ROLE_RATIO},
+		{"entropy", ROLE_ENTROPY},
+		{"*/entropy", ROLE_ENTROPY},
+		{"*_entropy", ROLE_ENTROPY},
+		{"reward", ROLE_REWARD},
+		{"rewards/*mean", ROLE_REWARD},
+		{"*/reward", ROLE_REWARD},
+		{"*/rewards/mean", ROLE_REWARD},
+		{"*/score/mean", ROLE_REWARD},
+		{"*ep_rew_mean", ROLE_REWARD},
 	};
 	/* In whatever case: Loss/train, train/LR. */
 	char low[TAG];

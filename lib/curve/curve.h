@@ -7,7 +7,19 @@
 enum { CURVE_A, CURVE_B }; /* device, bench */
 
 /* What a curve is to training; curve records name it. */
-enum role { ROLE_NONE, ROLE_LOSS, ROLE_RATE, ROLE_NORM, ROLE_LOCAL };
+enum role {
+	ROLE_NONE,
+	ROLE_LOSS,
+	ROLE_RATE,
+	ROLE_NORM,
+	ROLE_LOCAL,
+	/* of reinforcement learning */
+	ROLE_KL,
+	ROLE_RATIO,
+	ROLE_CLIP,
+	ROLE_ENTROPY,
+	ROLE_REWARD
+};
 extern const char *const acc_curve_role[];
 
 /* The figures of a pair of curves. Steps are INT64_MIN and numbers NAN where there is none. */
@@ -148,6 +160,16 @@ struct acc_curve_factor {
 bool acc_curve_factor(const struct curve *loss, const struct curve *norm,
 	struct acc_curve_factor *out);
 const char *acc_curve_fraction(struct acc_arena *mem, const struct acc_curve_factor *f);
+
+/* witness.c: parts of sentences, empty where there is nothing to say; NULL: memory ran out */
+/* What a factor may be made of. */
+const char *acc_curve_divisors(struct acc_arena *mem, const struct acc_curve_factor *f);
+/* That the step at which the loss parts, the one behind `before`, is the first behind an evaluation. */
+const char *acc_curve_behind_evaluation(struct acc_curves *cs, int64_t before, int64_t step);
+/* That first losses near ln V agree by chance. */
+const char *acc_curve_by_chance(struct acc_arena *mem, const struct curve *c);
+/* Is this a loss of the test data, by its name? It is not computed at each step. */
+bool acc_curve_evaluates(const char *tag);
 
 /* measure.c, spike.c */
 int acc_curve_measure(struct curve *c, struct acc_err *e);

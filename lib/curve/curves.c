@@ -66,6 +66,11 @@ rank(const struct curve *c)
 	case ROLE_NORM:
 		return 3;
 	case ROLE_NONE:
+	case ROLE_KL:
+	case ROLE_RATIO:
+	case ROLE_CLIP:
+	case ROLE_ENTROPY:
+	case ROLE_REWARD:
 		return 4;
 	default:
 		return 5;

@@ -46,6 +46,12 @@ acc_curve_beyond(const struct curve *c, const struct acc_point *p)
 		[ROLE_RATE] = {0, 1e-6},
 		[ROLE_NORM] = {0, 0.1},
 		[ROLE_LOCAL] = {0, 0.2}, /* squares */
+		/* Where they are small they say nothing by their size; the limits of their rules. */
+		[ROLE_KL] = {0.01, 0},
+		[ROLE_RATIO] = {0.02, 0},
+		[ROLE_CLIP] = {0.05, 0},
+		[ROLE_ENTROPY] = {0, 0.1},
+		[ROLE_REWARD] = {0, 0.1},
 	};
 	if (differ_in_kind(p))
 		return true;
@@ -250,11 +256,12 @@ change(struct figures *f, const struct acc_point *const *p, size_t n, double *ro
 }
 
 /* Is it the bench's curve one step early or late? Some programs print the learning rate of the
- * next step. Only where each step is logged. */
+ * next step. Only where each step is logged. A loss has noise: a tenth of what it differs by. */
 static int
-shift(const struct acc_point *const *p, size_t n)
+shift(const struct acc_point *const *p, size_t n, bool loss)
 {
 	size_t ahead = 0, behind = 0, all = 0;
+	double same = 0, sum_ahead = 0, sum_behind = 0;
 	for (size_t i = 1; i < n; i++) {
 		if (p[i]->step - 1 != p[i - 1]->step)
 			return 0;
@@ -265,10 +272,15 @@ shift(const struct acc_point *const *p, size_t n)
 		double db = fabs(before.v[CURVE_A] - before.v[CURVE_B]);
 		ahead += da <= resolution(&next) + 1e-6 * fabs(next.v[CURVE_B]);
 		behind += db <= resolution(&before) + 1e-6 * fabs(before.v[CURVE_B]);
+		same += fabs(p[i]->v[CURVE_A] - p[i]->v[CURVE_B]);
+		sum_ahead += da;
+		sum_behind += db;
 		all++;
 	}
 	if (all < 3)
 		return 0;
+	if (loss && all >= 8 && fmin(sum_ahead, sum_behind) < 0.1 * same)
+		return sum_ahead < sum_behind ? 1 : -1;
 	return ahead == all ? 1 : behind == all ? -1 : 0;
 }
 
@@ -288,8 +300,8 @@ measure(struct curve *c, const struct acc_point **p, double *room, struct acc_er
 	sizes(f, p, n);
 	series(f, p, n, room);
 	change(f, p, n, room);
-	if (c->role == ROLE_RATE && f->apart > 0)
-		f->shift = shift(p, n);
+	if ((c->role == ROLE_RATE || c->role == ROLE_LOSS) && f->apart > 0)
+		f->shift = shift(p, n, c->role == ROLE_LOSS);
 	return acc_curve_spikes(c, p, n, e);
 }
 

@@ -19,9 +19,8 @@ struct scene {
 	const struct curve *loss, *rate, *norm;
 };
 
-/* A loss of the test data, which is not computed at each step. */
-static bool
-evaluates(const char *tag)
+bool
+acc_curve_evaluates(const char *tag)
 {
 	return strncmp(tag, "eval", 4) == 0 || strncmp(tag, "val", 3) == 0;
 }
@@ -38,7 +37,7 @@ find(const struct acc_curves *cs, enum role role, const char *preferred)
 	const struct curve *best = NULL;
 	for (size_t i = 0; i < cs->set[0].n; i++) {
 		const struct curve *c = cs->order[i];
-		if (c->role != role || !c->judged || evaluates(c->tag))
+		if (c->role != role || !c->judged || acc_curve_evaluates(c->tag))
 			continue;
 		/* Of several ranks, one that differs. */
 		const bool named = strcmp(c->base, preferred) == 0;
@@ -185,16 +184,33 @@ factor(struct scene *s)
 					  "behind the backward pass",
 					  s->norm->tag)
 				: acc_say(mem, " at all %" PRIu64 " steps", c->f.n);
-	if (number == NULL || what == NULL)
+	const char *divisors = acc_curve_divisors(mem, &f);
+	if (number == NULL || what == NULL || divisors == NULL)
 		return acc_nomem(s->e);
 	/* The last cause is behaviour hf-trainer-class-name. */
 	return say(s, c, "forward", c->f.begin, INT64_MIN,
 		acc_say(mem,
-			"%s is %s times the bench's%s. The same losses are divided by another "
+			"%s is %s times the bench's%s%s. The same losses are divided by another "
 			"number: the mean against the sum, micro-batches of gradient "
 			"accumulation, ranks, or a count of tokens (padding, or before the labels "
 			"are shifted)",
-			c->tag, number, what));
+			c->tag, number, what, divisors));
+}
+
+/* The bench's curve, one step early or late. */
+static int
+shifted(struct scene *s)
+{
+	const struct curve *c = s->loss;
+	if (!is_bad(c) || c->f.shift == 0)
+		return 0;
+	return say(s, c, "unknown", c->f.begin, INT64_MIN,
+		acc_say(&s->cs->mem,
+			"%s of the device is the bench's of %s: the curves are equal, shifted by "
+			"one. One side counts its steps from another number, or logs before the "
+			"update and the other behind it; compare the step before the first, and "
+			"the batches",
+			c->tag, c->f.shift > 0 ? "the step after" : "the step before"));
 }
 
 static int
@@ -335,6 +351,16 @@ steady(struct scene *s)
 			f->a_begin - f->b_begin, f->begin, f->begin));
 }
 
+/* The step before this one that both sides have. */
+static int64_t
+step_before(const struct curve *c, int64_t step)
+{
+	const struct acc_point *p = acc_curve_at(c, step);
+	while (p > c->p && (--p)->has != 3)
+		;
+	return p->step;
+}
+
 /* "steps 1 to 2 agree", for the sentence. */
 static const char *
 agreed(struct scene *s, int64_t step)
@@ -343,13 +369,11 @@ agreed(struct scene *s, int64_t step)
 	const char *how = f->first == step ? "to the last digit" : "within the tolerance";
 	if (f->begin == step)
 		return "";
-	const struct acc_point *p = acc_curve_at(s->loss, step);
-	while (p > s->loss->p && (--p)->has != 3)
-		;
-	if (p->step == f->begin)
-		return acc_say(&s->cs->mem, "Step %" PRId64 " agrees %s. ", p->step, how);
-	return acc_say(&s->cs->mem, "Steps %" PRId64 " to %" PRId64 " agree %s. ", f->begin,
-		p->step, how);
+	const int64_t last = step_before(s->loss, step);
+	if (last == f->begin)
+		return acc_say(&s->cs->mem, "Step %" PRId64 " agrees %s. ", last, how);
+	return acc_say(&s->cs->mem, "Steps %" PRId64 " to %" PRId64 " agree %s. ", f->begin, last,
+		how);
 }
 
 /* What to look at, where step is the first that differs. */
@@ -433,13 +457,15 @@ parted(struct scene *s)
 	int64_t dump = second ? c->f.begin : step;
 	const char *before = agreed(s, step), *what = advice(s, second, step, dump);
 	const char *stage = c->lr0 ? "forward" : second ? "optimizer" : "later";
-	if (before == NULL || what == NULL)
+	const char *why = second ? acc_curve_by_chance(&s->cs->mem, c)
+				 : acc_curve_behind_evaluation(s->cs, step_before(c, step), step);
+	if (before == NULL || what == NULL || why == NULL)
 		return acc_nomem(s->e);
 	return say(s, c, stage, step, dump,
 		acc_say(&s->cs->mem,
-			"%s parts at step %" PRId64 ": device %.6g, bench %.6g, %.2g %%%s. %s%s",
+			"%s parts at step %" PRId64 ": device %.6g, bench %.6g, %.2g %%%s. %s%s%s",
 			c->tag, step, p->v[CURVE_A], p->v[CURVE_B], 100 * acc_curve_relative(p),
-			c->f.stays == INT64_MIN ? " (and comes back)" : "", before, what));
+			c->f.stays == INT64_MIN ? " (and comes back)" : "", before, what, why));
 }
 
 /* A value far from those around it, on the device alone. */
@@ -561,8 +587,8 @@ other(struct scene *s)
 int
 acc_curve_stage(struct acc_curves *cs, struct acc_err *e)
 {
-	static int (*const stages[])(struct scene *) = {overflow, lost, factor, forward, backward,
-		schedule, steady, late_gap, spike, parted, late, watched, other};
+	static int (*const stages[])(struct scene *) = {overflow, lost, factor, shifted, forward,
+		backward, schedule, steady, late_gap, spike, parted, late, watched, other};
 	struct scene s = {.cs = cs,
 		.e = e,
 		.loss = find(cs, ROLE_LOSS, "loss"),

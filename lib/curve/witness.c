@@ -1,0 +1,104 @@
+/* What a curve alone says of the cause, beyond the step at which it parts. */
+#include "curve/curve.h"
+#include "acc/say.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+enum { PRODUCTS = 4 };
+
+/* "8 x 32, 16 x 16 ..." of a number of terms. */
+static const char *
+products(struct acc_arena *mem, int64_t n)
+{
+	const char *s = "";
+	int k = 0;
+	for (int64_t p = 2; p * p <= n && s != NULL; p++)
+		if (n % p == 0 && k++ < PRODUCTS)
+			s = acc_arena_printf(mem, "%s%s%" PRId64 " x %" PRId64, s,
+				k > 1 ? ", " : "", p, n / p);
+	return s;
+}
+
+const char *
+acc_curve_divisors(struct acc_arena *mem, const struct acc_curve_factor *f)
+{
+	const double over = f->value >= 1 ? f->value : 1 / f->value, n = round(over);
+	/* One more among T: labels that are shifted are one fewer a sequence. */
+	const double t = round(over / (over - 1));
+	if (over < 2) {
+		if (!(t >= 3 && t <= 1 << 20 && fabs(t / (t - 1) / over - 1) <= f->tol) ||
+			f->tol * t * t > 0.2)
+			return "";
+		return acc_say(mem,
+			": T/(T-1) of sequences of T = %.0f tokens, counted before the labels are shifted",
+			t);
+	}
+	if (n > 1 << 24 || fabs(n / over - 1) > f->tol)
+		return "";
+	const char *list = products(mem, (int64_t)n);
+	return list == NULL ? NULL
+	       : list[0] == '\0'
+		       ? acc_say(mem, ": %.0f samples, micro-batches or ranks", n)
+		       : acc_say(mem,
+				 ": %.0f samples, micro-batches or ranks, or %s of these, or of sequences and their tokens",
+				 n, list);
+}
+
+/* An evaluation of either side that stands behind the last step that agreed, and not behind `step`. */
+static const struct curve *
+evaluation(const struct acc_curves *cs, int64_t before, int64_t step, int64_t *at, unsigned *sides)
+{
+	for (size_t i = 0; i < cs->set[0].n; i++) {
+		const struct curve *c = cs->order[i];
+		if (!acc_curve_evaluates(c->tag) || c->n == 0)
+			continue;
+		/* The first of each side: one that did no harm acquits the next. */
+		int64_t first[2] = {INT64_MIN, INT64_MIN};
+		for (size_t k = c->n; k-- > 0;)
+			for (int s = 0; s < 2; s++)
+				if (c->p[k].has & 1U << s)
+					first[s] = c->p[k].step;
+		*sides = 0;
+		for (int s = 0; s < 2; s++)
+			if (first[s] != INT64_MIN && first[s] >= before && first[s] < step) {
+				*sides |= 1U << s;
+				*at = first[s];
+			}
+		if (*sides != 0)
+			return c;
+	}
+	return NULL;
+}
+
+const char *
+acc_curve_behind_evaluation(struct acc_curves *cs, int64_t before, int64_t step)
+{
+	int64_t at;
+	unsigned sides;
+	const struct curve *c = evaluation(cs, before, step, &at, &sides);
+	if (c == NULL)
+		return "";
+	return acc_say(&cs->mem,
+		". It is the first step behind the first evaluation %s (%s, step %" PRId64
+		"): a model that stays in eval mode has no dropout, and evaluation may draw random numbers",
+		sides == 3   ? "of both"
+		: sides == 1 ? "of the device alone"
+			     : "of the bench alone",
+		c->tag, at);
+}
+
+/* A vocabulary of 1,000 words to one of 300,000. */
+static const double least_words = 6.9, most_words = 12.7;
+
+const char *
+acc_curve_by_chance(struct acc_arena *mem, const struct curve *c)
+{
+	const struct figures *f = &c->f;
+	if (f->first != f->begin || !(f->b_begin >= least_words && f->b_begin <= most_words))
+		return "";
+	return acc_say(mem,
+		". But a model that has learnt nothing has a loss near ln V whatever it is given, here of about %.3g words: "
+		"that the first losses agree does not mean that the batches do. Compare seeds and the order of the data first",
+		exp(f->b_begin));
+}
