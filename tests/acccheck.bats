@@ -98,7 +98,7 @@ gpt() { # options
 	done
 	row ffn_size '."a.given" == "computed" and ."a.key" == "model.model_config.hidden_size, model.model_config.multiple_of"'
 	row norm_eps '."a.value" == "1.e-5" and ."b.value" == "0.00001"'
-	echo '{"model_type": "llama", "torch_dtype": "torch.bfloat16", "hidden_size": 4096, "rms_norm_eps": 1e-05}' >c.json
+	echo '{"architectures": ["x"], "model_type": "llama", "torch_dtype": "torch.bfloat16", "hidden_size": 4096, "rms_norm_eps": 1e-05}' >c.json
 	sides 1 a.yaml -- c.json -- --all
 	row compute_dtype '.note == null and ."b.given" == "default of transformers"'
 	row norm_eps '.note == null'

@@ -97,7 +97,7 @@ adopt(struct side *s, const struct side *from)
 	for (size_t i = 0; i < s->n; i++)
 		if (s->p[i].dialect == DIALECT_OTHER)
 			s->p[i].dialect = best;
-	s->has[best] = true;
+	s->has[best] = s->few[best] = true;
 	s->has[DIALECT_OTHER] = false;
 }
 

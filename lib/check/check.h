@@ -102,6 +102,7 @@ struct side {
 	size_t n, cap;
 	struct acc_map at; /* dialect and key -> the last of p[] that has them */
 	bool has[DIALECT_N];
+	bool few[DIALECT_N]; /* by few names, so that what is not there may be another program's */
 	bool whole_env; /* the whole environment was given */
 	bool whole
 		[DIALECT_N]; /* everything that a tool can be told, as it prints it when it starts */

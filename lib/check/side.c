@@ -32,6 +32,9 @@ acc_side_add(struct side *s, const struct acc_rec *r, const char *prefix, struct
 				  memchr(text.p, '`', text.n) != NULL);
 	}
 	acc_as_bool(acc_get(r, prefix, "maybe"), &p->maybe);
+	bool few = false;
+	acc_as_bool(acc_get(r, prefix, "few"), &few);
+	s->few[d] = few && (s->few[d] || !s->has[d]);
 	if (rc < 0)
 		return acc_nomem(e);
 	s->has[d] = true;
@@ -313,7 +316,8 @@ fall_back(struct side *s, const struct row *row, struct known *k)
 {
 	for (const struct fallback *f = row->fallback; f != NULL; f = f->next) {
 		const struct expr_table t = {&s->vals[f->dialect], 1};
-		bool there = s->has[f->dialect] && (f->dialect != DIALECT_ENV || s->whole_env);
+		bool there = s->has[f->dialect] && !s->few[f->dialect] &&
+			     (f->dialect != DIALECT_ENV || s->whole_env);
 		struct acc_str is = version(s, f->dialect);
 		if (!there || (f->before != NULL &&
 				      (is.n == 0 || !acc_check_before(is, acc_str(f->before)))))

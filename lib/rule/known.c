@@ -38,7 +38,7 @@ const struct acc_known acc_known[] = {
 	WHOLE("frames") WHOLE("data") WHOLE("side")
 	/* scalar, param */
 	SIDED("tag") SIDED("tag.raw") SIDED("res") SIDED("class") SIDED("counted") SIDED("run")
-		SIDED("where") SIDED("dialect") SIDED("maybe") SIDED("given") WHOLE("group")
+		SIDED("where") SIDED("dialect") SIDED("maybe") SIDED("few") SIDED("given") WHOLE("group")
 	/* curve */
 	WHOLE("role") WHOLE("n") WHOLE("begin") WHOLE("end") WHOLE("first") WHOLE("apart") WHOLE(
 		"beyond") WHOLE("stays") WHOLE("max_abs") WHOLE("max_rel") WHOLE("most_rel")

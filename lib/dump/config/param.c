@@ -150,10 +150,32 @@ acc_param_put(struct acc_dump_ctx *c, const struct param *p, const char *file, s
 		rc |= acc_add(r, "", "dialect", acc_ctext(acc_dialect[p->dialect]));
 	if (p->maybe)
 		rc |= acc_add(r, "", "maybe", acc_bool(true));
+	if (p->few)
+		rc |= acc_add(r, "", "few", acc_bool(true));
 	snprintf(where, sizeof where, "%.*s%c%llu", 255, file, p->record ? '#' : ':',
 		(unsigned long long)p->line);
 	rc |= acc_add(r, "", "where", acc_ctext(where));
 	return rc < 0 ? acc_nomem(e) : acc_dump_put(c, r, e);
+}
+
+/* Do fewer than two names say that this is whose it is? Then what is not there need not be its default. Who starts a
+ * program on a command line means that one. */
+static bool
+by_few(const struct params *ps, enum dialect d, const char *format)
+{
+	size_t n = 0, model = 0;
+	if (d == DIALECT_OTHER || d > DIALECT_HF || strcmp(format, "shell") == 0)
+		return false;
+	for (size_t i = 0; i < ps->n && n < 2; i++) {
+		struct acc_str k = ps->p[i].key;
+		const char *dot = k.n == 0 ? NULL : memchr(k.p, '.', k.n);
+		model += d == DIALECT_MINDFORMERS && acc_str_starts(k, "model.model_config.");
+		k.n = dot == NULL ? k.n : (uint32_t)(dot - k.p);
+		for (size_t w = 0; w < NWORDS; w++)
+			n += words[w].dialect == d && acc_str_is(k, words[w].word) &&
+			     !acc_word_in(weak, k);
+	}
+	return n + (model > 0) < 2;
 }
 
 int
@@ -176,9 +198,11 @@ acc_params_put(struct params *ps, const char *format, enum dialect dialect, cons
 	if (ps->n == 0)
 		return acc_fail(e, ACC_EFORMAT, "%s", none);
 	int rc = acc_dump_source(ps->c, &s, e);
+	const bool few = by_few(ps, dialect, format);
 	for (size_t i = 0; i < ps->n && rc == 0; i++) {
 		if (ps->p[i].dialect == DIALECT_OTHER)
 			ps->p[i].dialect = dialect;
+		ps->p[i].few = few && ps->p[i].dialect == dialect;
 		rc = acc_param_put(ps->c, &ps->p[i], ps->f.name, e);
 	}
 	return rc;
