@@ -131,6 +131,10 @@ REPORT := $(sort $(wildcard share/report/*.html share/report/*.css share/report/
 $(B)/gen/report.c: share/rules/embed.sh $(REPORT)
 	@mkdir -p $(@D)
 	sh share/rules/embed.sh report $(REPORT) >$@.tmp && mv $@.tmp $@
+# What accdump-read --list says of logs and configurations is what tests/forms.bats reads.
+$(B)/gen/forms.c: share/install/forms.sh tests/forms/table
+	@mkdir -p $(@D)
+	sh share/install/forms.sh tests/forms/table >$@.tmp && mv $@.tmp $@
 # So are the words in Chinese.
 $(B)/gen/messages.c: po/embed.sh po/zh_CN.po share/known.sh share/behaviours
 	@mkdir -p $(@D)
@@ -146,7 +150,8 @@ $(B)/gen/%.o: $(B)/gen/%.c
 	$(SAY) CC $@
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets.o $(B)/gen/check_lists.o $(B)/gen/names.o $(B)/gen/report.o $(B)/gen/messages.o $(B)/gen/behaviours.o
+$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(patsubst %,$(B)/gen/%.o,presets curve_presets check_lists names report \
+	messages behaviours forms)
 	$(SAY) AR $@
 	@rm -f $@
 	$(AR) rcs $@ $^

@@ -160,8 +160,21 @@ emit_data(void *arg, struct acc_rec *r)
 static void
 list_formats(void)
 {
-	for (size_t i = 0; i < acc_ndumps; i++)
+	for (size_t i = 0; i < acc_ndumps; i++) {
+		struct acc_buf b = {0};
 		cli_item(acc_dumps[i]->name, 13, acc_dumps[i]->help);
+		for (size_t k = 0; k < acc_nforms; k++)
+			if (strcmp(acc_forms[k].format, acc_dumps[i]->name) == 0 &&
+				(acc_buf_add(&b, b.n > 0 ? "; " : "", b.n > 0 ? 2 : 0) < 0 ||
+					acc_buf_add(&b, acc_forms[k].what,
+						strlen(acc_forms[k].what)) < 0))
+				cli_nomem();
+		if (b.n > 0 && acc_buf_add(&b, "", 1) < 0)
+			cli_nomem();
+		if (b.n > 0)
+			cli_item("", 13, (const char *)b.p);
+		acc_buf_release(&b);
+	}
 	cli_printed();
 }
 

@@ -95,6 +95,13 @@ struct acc_dump {
 	int (*read)(struct acc_dump_ctx *c, const char *path, struct acc_err *e);
 };
 extern const struct acc_dump *const acc_dumps[];
+/* Forms of files that are known to be read, of logs and configurations: which format reads it, and what it is, of
+ * tests/forms/table. */
+struct acc_known_form {
+	const char *format, *what;
+};
+extern const struct acc_known_form acc_forms[];
+extern const size_t acc_nforms;
 extern const size_t acc_ndumps;
 
 /* Where the records that follow come from. Emits a source record when the first of them

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Makes the files here and `table`: a small file of each form of log, and of configuration, that is read.
+
+A row of the table: file, format, form, writer and version, where its layout is from, and what is right: of curves
+TAG N STEP VALUE STEP VALUE (how many points, the first and the last), of parameters KEY=VALUE. The numbers are those
+of the formulas below, not of a reader. accdump-read --list prints the forms.
+"""
+import os
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROWS = []
+
+
+def form(file, fmt, name, writer, source, right, text, enc="utf-8"):
+    with open(os.path.join(HERE, file), "wb") as f:
+        f.write(text.encode(enc))
+    ROWS.append((file, fmt, name, writer, source, right))
+
+
+def lines(f, r):
+    return "".join(f(i) + "\n" for i in r)
+
+
+form("keras2.log", "log", "Keras' console, a line an epoch", "Keras 3.15", "a run, verbose=2",
+     "loss 3 1 4.1557 3 2.1557; eval_loss 3 1 3.2 3 1.2",
+     "".join(f"Epoch {e}/3\n8/8 - 1s - 130ms/step - accuracy: 0.{e}250 - loss: {5 - e}.1557 - val_accuracy: 0.2 - "
+             f"val_loss: {4 - e}.2000\n" for e in (1, 2, 3)).replace("loss: 4.1557", "loss: 4.1557"))
+form("keras1.log", "log", "Keras' bars", "Keras 3.15", "a run, verbose=1; the bar's last mean stands there twice",
+     "loss 6 1 4.1 3 3; eval_loss 3 1 4.1 3 3.1",
+     "".join(f"Epoch {e}/3\n" + "".join(
+         f"\r\x1b[1m{b}/4\x1b[0m \x1b[32m━━━━━\x1b[0m\x1b[37m━━━\x1b[0m \x1b[1m0s\x1b[0m 14ms/step - loss: "
+         f"{5 - e * .5 - b * .1:.4f}" for b in (1, 2, 3, 4)) +
+             f"\r\x1b[1m4/4\x1b[0m \x1b[32m━━━━\x1b[0m\x1b[37m\x1b[0m \x1b[1m1s\x1b[0m 20ms/step - loss: "
+             f"{4.5 - e * .5:.4f} - val_loss: {4.6 - e * .5:.4f}\n" for e in (1, 2, 3)))
+form("lightning.log", "log", "Lightning's bar", "Lightning 2.6", "TQDMProgressBar",
+     "train_loss_step 4 8 1 32 0.7; eval_loss 4 8 1.1 32 0.8",
+     lines(lambda e: f"Epoch {e}: 100%|██████████| 8/8 [00:00<00:00, 52.10it/s, v_num=0, train_loss_step="
+           f"{1 - e * .1:.3f}, val_loss={1.1 - e * .1:.3f}, train_loss_epoch={1.2 - e * .1:.3f}]", range(4)))
+form("skorch.log", "log", "skorch's table", "skorch 1.3", "PrintLog",
+     "train_loss 3 1 0.6905 3 0.6305; eval_loss 3 1 0.6704 3 0.6504",
+     "  epoch    train_loss    valid_acc    valid_loss     dur\n-------  ------------  -----------  ------------  "
+     "------\n" + lines(lambda e: f"      {e}        \x1b[36m{.7105 - .02 * e if e == 1 else .6705 - .02 * (e - 1):.4f}"
+                        f"\x1b[0m       \x1b[32m0.6{e}00\x1b[0m        \x1b[35m{.6804 - e * .01:.4f}\x1b[0m  0.0123",
+                        (1, 2, 3)))
+form("fastai.log", "log", "fastai's table", "fastai 2.8", "Recorder",
+     "train_loss 3 0 0.512345 2 0.312345; eval_loss 3 0 0.412345 2 0.212345",
+     "epoch     train_loss  valid_loss  accuracy  time    \n" +
+     lines(lambda e: f"{e}         0.{5 - e}12345    0.{4 - e}12345    0.9{e}      00:10     ", range(3)))
+form("spacy.log", "log", "spaCy's table", "spaCy 3.8", "console_logger",
+     "LOSS_NER 3 0 45.2 400 845.2",
+     "============================= Training pipeline =============================\n"
+     "E    #       LOSS TOK2VEC  LOSS NER  ENTS_F  SCORE \n---  ------  ------------  --------  ------  ------\n"
+     "  0       0          0.00     45.20    0.00    0.00\n  0     200        102.10   1045.20   50.00    0.50\n"
+     "  1     400         92.10    845.20   60.00    0.60\n")
+form("yolo.log", "log", "YOLO's console", "Ultralytics 8.3", "DetectionTrainer.progress_string",
+     "box_loss 3 1 1.4 3 1.2; cls_loss 3 1 2.4 3 2.2",
+     "Ultralytics 8.3.0 Python-3.10 torch-2.1 CPU\n" + "".join(
+         "\n      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n" + "".join(
+             f"        {e}/3      2.1G      {1.5 - e * .1 + (b < 100):.4g}      {2.5 - e * .1:.4g}      1.19         23        "
+             f"640: {b:3d}%|█████| 8/8 [00:02<00:00,  3.1it/s]" + ("\r" if b < 100 else "\n") for b in (12, 100)) +
+         "                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): 100%|█| 4/4\n"
+         "                   all        128        929      0.641      0.537      0.605      0.446\n" for e in (1, 2, 3)))
+form("notebook.txt", "log", "the Trainer's table of a notebook", "transformers 5.24", "NotebookProgressCallback",
+     "loss 2 2 0.512 3 0.412; eval_loss 3 1 0.612 3 0.412",
+     "Epoch\tTraining Loss\tValidation Loss\tAccuracy\n1\tNo log\t0.612\t0.7\n2\t0.512\t0.512\t0.8\n3\t0.412\t0.412\t0.9\n")
+form("table.md", "log", "a table in Markdown", "anybody", "", "loss 3 1 2.5 3 2.3; learning_rate 3 1 0.001 3 0.001",
+     "| step | loss | lr |\n|---|---|---|\n| 1 | 2.5 | 0.001 |\n| 2 | 2.4 | 0.001 |\n| 3 | 2.3 | 0.001 |\n")
+form("xgboost.log", "log", "XGBoost's rounds", "xgboost 3.1", "EvaluationMonitor",
+     "train_rmse 3 0 0.48 2 0.28; eval_rmse 3 0 0.49 2 0.29",
+     "[10:11:12] INFO: learner.cc:1: x\n" +
+     lines(lambda i: f"[{i}]\ttrain-rmse:0.{4 - i}8000\teval-rmse:0.{4 - i}9000", range(3)))
+form("lightgbm.log", "log", "LightGBM's rounds", "lightgbm 4.6", "log_evaluation",
+     "training's_l2 5 1 0.49 5 0.45; valid_1's_l2 5 1 0.54 5 0.5",
+     "[LightGBM] [Info] Total Bins 2550\n" +
+     lines(lambda i: f"[{i}]\ttraining's l2: {.5 - i * .01:.6f}\tvalid_1's l2: {.55 - i * .01:.6f}", range(1, 6)))
+form("catboost.log", "log", "CatBoost's rounds", "catboost 1.2", "verbose",
+     "learn 5 0 0.6 4 0.56; test 5 0 0.65 4 0.61",
+     "Learning rate set to 0.03\n" + lines(
+         lambda i: f"{i}:\tlearn: {.6 - i * .01:.7f}\ttest: {.65 - i * .01:.7f}\tbest: {.65 - i * .01:.7f} ({i})\ttotal: "
+         f"10.{i}ms\tremaining: 1.2s", range(5)))
+form("darknet.log", "log", "Darknet's iterations", "Darknet", "train_detector", "loss 6 1 2.2 6 1.7",
+     lines(lambda i: f" {i}: {2.3 - i * .1:.6f}, {2.4 - i * .1:.6f} avg loss, 0.001000 rate, 1.234567 seconds, {i * 64} "
+           "images, 10.1 hours left", range(1, 7)))
+form("clu.log", "log", "JAX's CLU", "clu 0.0.12", "LoggingWriter", "loss 5 100 2.9 500 2.5; learning_rate 5 100 0.001 500 0.001",
+     lines(lambda i: f"I0601 10:00:00.123 140 logging_writer.py:48] [{i * 100}] accuracy=0.{i}, learning_rate=0.001, loss="
+           f"{3 - i * .1:.5f}, steps_per_second=10.2", range(1, 6)))
+form("sb3.log", "log", "stable-baselines3's boxes", "stable-baselines3 2.7", "HumanOutputFormat",
+     "rollout/ep_rew_mean 4 2048 21.3 8192 24.3; loss 3 4096 8.3 8192 6.3",
+     "Using cpu device\n" + lines(
+         lambda i: "------------------------------------------\n| rollout/                |              |\n"
+         f"|    ep_rew_mean          | 2{i}.3         |\n| time/                   |              |\n"
+         f"|    iterations           | {i}            |\n|    total_timesteps      | {2048 * i}         |\n" +
+         ("| train/                  |              |\n|    approx_kl            | 0.00%d        |\n"
+          "|    loss                 | %d.3          |\n" % (i, 10 - i) if i > 1 else "") +
+         "------------------------------------------", range(1, 5)))
+form("olmo.log", "log", "OLMo's console, a metric a line", "OLMo-core 2", "ConsoleLoggerCallback",
+     "train/CE_loss 5 10 9.9 50 9.5; train/PPL 5 10 1234 50 1234",
+     lines(lambda i: f"2024-11-01 10:00:00.123\thost:0\tolmo_core.train.callbacks.console_logger:84\tINFO\t[step={i * 10}"
+           f"/1000,epoch=1]\n    optim/total grad norm={5 - i * .1:.4f}\n    train/CE loss={10 - i * .1:.3f}\n"
+           "    train/PPL=1,234\n    throughput/device/TPS=7,245", range(1, 6)))
+form("composer.log", "log", "Composer's console", "composer 0.32", "ConsoleLogger",
+     "loss/train/total 5 10 10.9 50 10.5",
+     lines(lambda i: f"[batch={i * 10}/100]:\n\t Train time/batch: {i * 10 - 1}\n\t Train loss/train/total: "
+           f"{11 - i * .1:.4f}\n\t Train lr-DecoupledAdamW/group0: 0.0001", range(1, 6)))
+form("coqui.log", "log", "Coqui's console", "coqui-tts 0.27", "ConsoleLogger", "loss 5 0 0.9 100 0.5",
+     lines(lambda i: f"   --> TIME: 2021-06-01 10:00:00 -- STEP: {i * 25}/406 -- GLOBAL_STEP: {i * 25}\n     | > loss: "
+           f"{.9 - i * .1:.5f}  ({.95 - i * .1:.5f})\n     | > grad_norm: 0.5", range(5)))
+form("espnet.log", "log", "ESPnet's console", "ESPnet 202412", "Reporter.log_message",
+     "loss 6 100 45 600 40; grad_norm 6 100 20.1 600 20.1",
+     lines(lambda i: f"[host:0/1] 2023-01-01 10:00:00,123 (trainer:762) INFO: {i // 3 + 1}epoch:train:{i % 3 * 100 + 1}-"
+           f"{i % 3 * 100 + 100}batch: iter_time=0.01, loss_ctc={50 - i:.3f}, loss={45 - i:.3f}, grad_norm=20.1, "
+           "optim0_lr0=1.000e-05, train_time=1.0", range(6)) +
+     "[host] 2023-01-01 10:00:00,123 (trainer:338) INFO: 2epoch results: [train] iter_time=0.01, loss=1.0, [valid] loss=2.0\n")
+form("marian.log", "log", "Marian's console", "Marian 1.12", "Scheduler", "loss 5 100 8.9 500 8.5",
+     lines(lambda i: f"[2021-06-01 10:00:00] Ep. 1 : Up. {i * 100} : Sen. {i},000 : Cost {9 - i * .1:.8f} : Time 10.2s : "
+           "1000.1 words/s : gNorm 1.2", range(1, 6)))
+form("monai.log", "log", "MONAI's tutorials", "MONAI 1.5", "spleen_segmentation_3d",
+     "train_loss 9 1 0.89 9 0.67; average_loss 3 1 0.9 3 0.7",
+     "".join(f"----------\nepoch {e}/3\n" + "".join(f"{b}/3, train_loss: {1 - e * .1 - b * .01:.4f}\n" for b in (1, 2, 3)) +
+             f"epoch {e} average loss: {1 - e * .1:.4f}\n" for e in (1, 2, 3)))
+form("fairseq.log", "log", "fairseq's JSON", "fairseq 0.12", "JsonProgressBar",
+     "loss 6 100 7.6 600 7.1; eval_loss 1 600 5.1 600 5.1; mean/train_loss 1 600 7.4 600 7.4",
+     lines(lambda i: "2023-01-01 10:00:00 | INFO | train_inner | " + '{"epoch": 1, "update": 0.%d, "loss": "%.3f", '
+           '"wps": "72384", "num_updates": "%d", "lr": "0.0001"}' % (i, 7.7 - i * .1, i * 100), range(1, 7)) +
+     '2023-01-01 10:00:00 | INFO | valid | {"epoch": 1, "valid_loss": "5.1", "valid_num_updates": "600"}\n'
+     '2023-01-01 10:00:00 | INFO | train | {"epoch": 1, "train_loss": "7.4", "train_num_updates": "600"}\n')
+form("swift.log", "log", "ms-swift's console", "ms-swift 3.10", "ProgressCallbackNew: its step is printed",
+     "loss 5 5 2.9 25 2.5",
+     lines(lambda i: "{'loss': %.5f, 'grad_norm': 1.2, 'learning_rate': 5e-05, 'memory(GiB)': 12.1, "
+           "'train_speed(iter/s)': 0.5, 'epoch': 0.%d, 'global_step/max_steps': '%d/100', 'percentage': '%d%%'}" %
+           (3 - i * .1, i, i * 5, i * 5), range(1, 6)))
+form("numpy.log", "log", "scalars as numpy and torch print them", "anybody", "repr of np.float64, of a tensor",
+     "loss 5 1 2.9 5 2.5; learning_rate 5 1 0.001 5 0.001",
+     lines(lambda i: f"step {i} loss=np.float64({3 - i * .1:.4f}) lr=tensor(0.001) acc=tensor(0.5{i}, device='cuda:0', "
+           "grad_fn=<NllLossBackward0>)", range(1, 6)))
+form("utf16.log", "log", "a log in UTF-16", "PowerShell", "what > writes", "loss 5 1 2.9 5 2.5",
+     "\ufeff" + lines(lambda i: f"step {i} loss {3 - i * .1:.4f}", range(1, 6)).replace("\n", "\r\n"), "utf-16-le")
+form("utf16.csv", "csv", "a table in UTF-16", "PowerShell", "Export-Csv -Encoding Unicode", "loss 3 1 2.5 3 2.3",
+     "\ufeffstep,loss\r\n1,2.5\r\n2,2.4\r\n3,2.3\r\n", "utf-16-le")
+form("commas.log", "log", "decimal commas", "a locale", "", "loss 5 1 2.9 5 2.5",
+     lines(lambda i: f"Step {i}: loss {3 - i * .1:.4f}".replace(".", ","), range(1, 6)))
+form("commas.csv", "csv", "semicolons and decimal commas", "a spreadsheet", "",
+     "loss 3 1 2.5123 3 2.3123; learning_rate 3 1 0.001 3 0.001",
+     "step;loss;lr\n1;2,5123;0,001\n2;2,4123;0,001\n3;2,3123;0,001\n")
+form("keras.csv", "csv", "Keras' CSVLogger", "Keras 3.15", "a run", "loss 3 0 4.1 2 2.1; eval_loss 3 0 3.9 2 1.9",
+     "epoch,accuracy,loss,val_accuracy,val_loss\n0,0.1,4.1,0.2,3.9\n1,0.2,3.1,0.3,2.9\n2,0.3,2.1,0.4,1.9\n")
+form("yolo.csv", "csv", "YOLO's results.csv", "Ultralytics 8.3", "save_metrics",
+     "train/box_loss 3 1 1.2 3 1; lr/pg0 3 1 0.001 3 0.003",
+     "                  epoch,         time,  train/box_loss,  lr/pg0\n1,10.2,1.2,0.001\n2,20.2,1.1,0.002\n3,30.2,1.0,0.003\n")
+form("sb3.csv", "csv", "stable-baselines3's progress.csv", "stable-baselines3 2.7", "CSVOutputFormat",
+     "rollout/ep_rew_mean 3 2048 21.3 6144 29.3; loss 2 4096 8.3 6144 7.3",
+     "time/iterations,rollout/ep_rew_mean,time/total_timesteps,train/loss\n1,21.3,2048,\n2,25.3,4096,8.3\n3,29.3,6144,7.3\n")
+form("timm.csv", "csv", "timm's summary.csv", "timm 1.0", "update_summary",
+     "train_loss 3 0 6.9 2 6.5; eval_loss 3 0 6.8 2 6.4",
+     "epoch,train_loss,eval_loss,eval_top1,lr\n0,6.9,6.8,0.1,1e-06\n1,6.7,6.6,0.2,0.2\n2,6.5,6.4,0.3,0.4\n")
+form("mlflow.txt", "log", "a metric of MLflow's store in files", "MLflow 3.17", "FileStore.log_metric", "mlflow.txt 3 0 4.18 2 4.08",
+     "".join(f"{1795874370660 + i} {4.18 - i * .05:.2f} {i}\n" for i in range(3)))
+form("paddle.log", "log", "PaddleDetection's console", "PaddleDetection 2.8", "LogPrinter", "loss 6 0 5 100 4.5",
+     lines(lambda i: f"[01/10 12:00:00] ppdet.engine INFO: Epoch: [{i // 3}] [{i % 3 * 20:2d}/60] learning_rate: 0.0001 "
+           f"loss_cls: 2.1 loss: {5 - i * .1:.6f} eta: 0:01:00 batch_cost: 0.5 data_cost: 0.1 ips: 8.0 images/s", range(6)))
+form("hapi.log", "log", "Paddle's high-level console", "paddlepaddle 3.2", "paddle.callbacks.ProgBarLogger", "loss 8 10 2.4 80 1.6",
+     "".join(f"Epoch {e}/2\n" + "".join(f"step {s:2d}/40 [=====>........] - loss: {3 - e * .5 - s * .01:.4f} - acc: 0.{s} - "
+                                        "ETA: 1s - 10ms/step\n" for s in (10, 20, 30, 40)) for e in (1, 2)))
+form("mindcv.log", "log", "MindCV's console", "mindcv 0.5", "StateMonitor", "loss 6 100 5 600 4.5",
+     lines(lambda i: f"[2023-06-01 10:00:00] mindcv.train INFO - Epoch: [{i // 3 + 1}/100], batch: [{i % 3 * 100 + 100}/300], "
+           f"loss: {5 - i * .1:.6f}, lr: 0.001000, time: 10.2s", range(6)))
+form("torchvision.log", "log", "torchvision's references", "torchvision 0.26", "MetricLogger", "loss 6 0 6.9 500 6.4",
+     lines(lambda i: f"Epoch: [{i // 3}]  [{i % 3 * 100:3d}/300]  eta: 0:10:00  lr: 0.02  img/s: 100.1  loss: {6.9 - i * .1:.4f} "
+           f"({6.95 - i * .1:.4f})  acc1: 0.0000 (0.0000)  time: 0.3  data: 0.1  max mem: 1000", range(6)))
+form("maxtext.log", "log", "MaxText's console", "MaxText 2026", "metric_logger", "loss 6 0 10 5 9.5",
+     lines(lambda i: f"completed step: {i}, seconds: 0.500, TFLOP/s/device: 100.1, Tokens/s/device: 1000.1, total_weights: "
+           f"8192, loss: {10 - i * .1:.3f}", range(6)))
+form("torchtitan.toml", "toml", "TOML", "torchtitan 0.2", "train_configs/", "training.seq_len=8192; optimizer.lr=3e-4; "
+     "training.dims=[1, 2, 3]; data.1.path=b; model.name=llama3",
+     "# torchtitan\n[model]\nname = \"llama3\"\n[training]\nseq_len = 8_192\ndims = [1, 2,\n  3,]\n[optimizer]\nlr = 3e-4\n"
+     "[[data]]\npath = \"a\"\n[[data]]\npath = \"b\"\n")
+form("mmengine.py", "toml", "assignments in Python", "MMEngine 0.10", "Config", "lr=0.02; model.backbone.depth=50; "
+     "train_pipeline.1.keep_ratio=True; optim_wrapper.optimizer.weight_decay=1e-4; img_scale=[1333, 800]",
+     "_base_ = ['../_base_/default.py']\nmodel = dict(\n    type='FasterRCNN',\n    backbone=dict(depth=50, norm_cfg=dict("
+     "type='BN')),\n)\nlr = 0.02  # of 16\nimg_scale = (1333, 800)\ntrain_pipeline = [\n    dict(type='Load'),\n    dict(type="
+     "'Resize', scale=img_scale, keep_ratio=True),\n]\noptim_wrapper = dict(optimizer=dict(type='SGD', lr=lr, weight_decay=1e-4))\n")
+
+with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
+    for row in sorted(ROWS):
+        f.write("\t".join(c or "-" for c in row) + "\n")
