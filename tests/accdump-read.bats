@@ -432,7 +432,7 @@ list() { # keys, command...
 	tar -C "$BATS_TEST_TMPDIR/w" -xzf "$DATA/weights/frameworks.tar.gz"
 	mkdir "$BATS_TEST_TMPDIR/m"
 	tar -C "$BATS_TEST_TMPDIR/m" -xzf "$DATA/msprobe.tar.gz" ./table ./vis ./trend
-	for d in "$BATS_TEST_TMPDIR"/m/*/*/*.{csv,db} "$DATA"/{dumps,checkpoints,curves,config,maca,mindspore,sglang,weights,runs/mlflow,runs}/* "$BATS_TEST_TMPDIR"/w/*.{gguf,onnx,pt2,keras,msgpack}; do
+	for d in "$BATS_TEST_TMPDIR"/m/*/*/*.{csv,db} "$DATA"/{dumps,checkpoints,curves,config,maca,mindspore,sglang,weights,runs/mlflow,runs,../forms}/* "$BATS_TEST_TMPDIR"/w/*.{gguf,onnx,pt2,keras,msgpack}; do
 		accdump-read "$d" 2>/dev/null | accfmt --json 2>/dev/null |
 			jq -r 'select(.kind == "source").format' 2>/dev/null || true
 	done | sort -u >"$BATS_TEST_TMPDIR/read"
@@ -440,8 +440,9 @@ list() { # keys, command...
 	run accdump-read "$BATS_TEST_TMPDIR"/m/vis/statistics/compare.vis.db
 	[[ $output != *"is not here"* && $output != *"built without"* ]] || printf '%s\n' vis.db trend.db >>"$BATS_TEST_TMPDIR/read"
 	for f in $(accdump-read --list | cut -d' ' -f1); do
-		# A stream is passed on, under the format that it was made from; wandb-config is asked for by name.
-		[ "$f" = acc ] || [ "$f" = wandb-config ] || grep -qx "$f" "$BATS_TEST_TMPDIR/read" || { echo "$f"; return 1; }
+		# A stream is passed on, under the format that it was made from; wandb-config and mlflow-db-params are asked for by
+		# name.
+		[ "$f" = acc ] || [ "$f" = wandb-config ] || [ "$f" = mlflow-db-params ] || grep -qx "$f" "$BATS_TEST_TMPDIR/read" || { echo "$f"; return 1; }
 	done
 }
 

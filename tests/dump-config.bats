@@ -230,7 +230,7 @@ list() { # keys, files and options...
 	has $'deterministic\tON\ttrain.py:20'
 	has $'seed_all\t42\ttrain.py:21'
 	has $'seed_all.mode\tTrue\ttrain.py:21'
-	echo 'x = 1' >t.py
+	echo 'print(1)' >t.py
 	[ "$(list key t.py)" = script ]
 }
 
@@ -305,4 +305,74 @@ actor.optim.lr\t3e-4\t\ndata.files\t[a, b]\t\nseed\t7\t\nrollout.top_k\t-1\t\nx@
 	[ "$(list dialect own.yaml | sort -u)" = "" ]
 	printf '%s\n' 'train_dataset:' '  batch_size: 6' '  seed: 1' >mf.yaml
 	[ "$(list dialect mf.yaml | sort -u)" = mindformers ]
+}
+
+@test "TOML, and assignments in Python: literals, tables and lists of them; what is none is said" {
+	cd "$BATS_TEST_TMPDIR"
+	# As tomllib has it.
+	run -0 list key,value "$D/titan.toml"
+	[ "$output" = "$(tr '|' '\t' <<-'END'
+		title|Llama 3 "8B"
+		model.name|llama3
+		model.flavor|8B
+		model.quoted key|1
+		training.batch_size|1000
+		training.seq_len|8192
+		training.max_norm|1.0
+		training.steps|1000
+		training.warmup|0
+		training.compile|false
+		training.dims|[1, 2, 3]
+		training.d|2024-01-01T10:00:00
+		training.s|multi\nline
+		optimizer.lr|3e-4
+		optimizer.inner.a|1
+		optimizer.inner.b.c|x
+		optimizer.fused.x|true
+		data.0.path|a
+		data.1.path|b
+		data.1.w|-inf
+		data.1.lists|[[a, b], [1, 2]]
+		data.1.mix.0.n|1
+		data.1.mix.1.n|2
+	END
+	)" ]
+	sed 's/^lr = 3e-4/lr = 1e-4/' "$D/titan.toml" >other.toml
+	run -1 accdiff other.toml "$D/titan.toml"
+	[[ $output == *"optimizer.lr"*"1e-4"*"3e-4"* ]]
+	printf '%s\n' '"""A text' 'x = 1"""' 'from m import *' 'lr: float = 1e-4' 'a = None' 'n = 2 * 8' 'm = dict(k=dict(v=1) if n else 2, w=[(1, 2), (3,)])' \
+		'l = [dict(t="a"),' '     {"t": lr}]' "s = 'x' 'y'" >c.py
+	run -0 --separate-stderr list key,value,where c.py
+	[ "$output" = $'lr\t1e-4\tc.py:4\na\t\tc.py:5\nm.w\t[[1, 2], [3]]\tc.py:7\nl.0.t\ta\tc.py:8\ns\txy\tc.py:10' ]
+	[[ $stderr == *"line 6: n is no literal, and not read, nor are 2 more" ]]
+	# What also does something is a script.
+	echo 'torch.manual_seed(3)' >>c.py
+	[ "$(list key,value c.py | tail -n 1)" = $'torch.manual_seed\t3' ]
+	# Nor is what does not end.
+	printf 'a = [1, 2\n' >bad.toml
+	run accdump-read bad.toml
+	[ "$status" -eq 2 ]
+	printf 'model = [[[[\n' >bad.py
+	run accdump-read bad.py
+	[ "$status" -eq 2 ]
+}
+
+@test "defaults: of a framework of which two names of its own are there" {
+	cd "$BATS_TEST_TMPDIR"
+	printf 'learning_rate: 0.1\nnum_train_epochs: 3\n' >one.yaml
+	printf 'per_device_train_batch_size: 8\n' | cat one.yaml - >two.yaml
+	for f in one two; do accalign $f.yaml $f.yaml | acccheck --all | accfmt --json | jq -r 'select(."a.given" == "default of TrainingArguments").name' >$f; done
+	[ ! -s one ]
+	grep -qx beta2 two
+	# Adopted names are no reason either.
+	printf 'learning_rate: 0.1\nnum_train_epochs: 3\nper_device_train_batch_size: 8\nwarmup_steps: 0\n' >a.yaml
+	printf 'wandb_version: 1\nlearning_rate:\n  value: 0.1\nseed:\n  value: 1\n' >b.yaml
+	accalign b.yaml a.yaml | acccheck --all | accfmt --json >out
+	[ "$(jq -s 'any(."a.given" == "default of TrainingArguments")' out)" = false ]
+	# No warmup is 0 steps of it, as written and as not.
+	sed 's/warmup_steps: 0/warmup_steps: 10/' a.yaml >c.yaml
+	run -1 accdiff a.yaml c.yaml
+	[[ $output == *"warmup_steps: device 0 (a.yaml:4), bench 10 (c.yaml:4)"* ]]
+	run -1 accdiff two.yaml c.yaml
+	[[ $output == *"warmup_steps: device 0 (default of TrainingArguments), bench 10 (c.yaml:4)"* ]]
 }

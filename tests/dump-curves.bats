@@ -507,3 +507,36 @@ as_python() { # file, name of what is expected
 	run -1 accdiff npu.csv gpu.csv
 	[[ $output == *"learning rate is not the bench's from step 1 on"* ]]
 }
+
+@test "MLflow's store in SQLite: NaN, infinities, runs by name and time; the deleted are none" {
+	run -0 points run,tag,step,value accdump-read "$DATA/runs/mlflow.db"
+	[ "$output" = "$(printf '%s\tloss\t%s\t%s\n' e/1 0 3.0 e/1 1 nan e/1 2 inf e/1 3 -inf e/mine 0 3.0 e/mine 1 nan e/mine 2 inf e/mine 3 -inf)" ]
+	run -0 points key,value accdump-read -f mlflow-db-params "$DATA/runs/mlflow.db"
+	[ "$output" = $'e/1.learning_rate\t0.001\ne/mine.learning_rate\t0.001' ]
+	cd "$BATS_TEST_TMPDIR"
+	# Both parts of a run's folder are compared.
+	mkdir a b
+	cp "$DATA/runs/mlflow.db" a
+	cp "$DATA/runs/mlflow.db" b
+	run accdiff a b
+	[[ $output == *"configuration equal"* ]]
+	cp "$DATA/runs/mlflow.db" x.db
+	printf x >x.db-wal
+	fails "x.db-wal holds changes that are not in it yet" accdump-read x.db
+	head -c 3000 "$DATA/runs/mlflow.db" >mlflow.db
+	run accdump-read mlflow.db
+	[ "$status" -eq 2 ]
+	# A metric's file alone.
+	mkdir -p metrics/train
+	printf '%s\n' '1795874370660 4.18 0' '1795874370661 4.13 1' '1795874370662 4.08 2' >metrics/train/loss
+	run -0 --separate-stderr points tag,step,value accdump-read metrics/train/loss
+	[ "${lines[2]}" = $'loss\t2\t4.08' ]
+}
+
+@test "a step that stands still while the loss moves is none; times by whatever name" {
+	cd "$BATS_TEST_TMPDIR"
+	for e in 0 1; do for i in 100 200 300 400; do echo "TRAIN Batch $e/$i loss $((e + 2)).$i lr 0.1 rank 0"; done; done >wenet.log
+	run -2 --separate-stderr accdump-read wenet.log
+	printf 'step,img/s,Tokens/s/device,batch_cost,train_speed(iter/s),loss\n0,1,1,1,1,4\n1,1,1,1,1,3\n' >gpu.csv
+	[ "$(accdump-read gpu.csv | accfmt --tsv --no-header -c class | head -n 5 | tr '\n' ' ')" = "time time time time metric " ]
+}

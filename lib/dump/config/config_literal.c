@@ -501,10 +501,13 @@ read_literals(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	r.toml = rc == 0 && !acc_str_ends(acc_str(r.ps.f.name), ".py");
 	if (rc == 0)
 		rc = lines(&r, e);
-	if (rc == 0 && r.left > 0)
-		acc_dump_note(c, path, "line %llu: %s is no literal, and not read%s",
-			(unsigned long long)r.left_line, r.left_key,
-			r.left > 1 ? " (nor are others)" : "");
+	if (rc == 0 && r.left == 1)
+		acc_dump_note(c, path, "line %llu: %s is no literal, and not read",
+			(unsigned long long)r.left_line, r.left_key);
+	else if (rc == 0 && r.left > 0)
+		acc_dump_note(c, path,
+			"line %llu: %s is no literal, and not read, nor are %u more",
+			(unsigned long long)r.left_line, r.left_key, r.left - 1);
 	if (rc == 0)
 		rc = acc_params_put(&r.ps, r.toml ? "toml" : "python", acc_params_own(&r.ps),
 			"no value in it", e);
