@@ -61,9 +61,9 @@ sum_part(struct sum *s, enum acc_holds what, int status, const char *name, int f
 	if (status != 1)
 		return;
 	if (s->bad++ == 0)
-		s->first = what == ACC_HOLDS_WEIGHTS
+		s->first = what == ACC_HOLDS_WEIGHTS && strcmp(name, ".") != 0
 				   ? diff_text(acc_tr("weights differ in %s"), diff_plain(name))
-				   : first;
+				   : what == ACC_HOLDS_WEIGHTS ? NULL : first;
 }
 
 /* --- the line --- */

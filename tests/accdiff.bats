@@ -536,3 +536,30 @@ with_own() { # program, script
 	run -0 accdiff --print-pipeline hand-lost-1 one-1
 	[ "${lines[-1]}" = "# accdump-read -- hand-lost-1 | accaudit | accfirstbad" ]
 }
+
+@test "--noise of a run's folder covers its weights, too" {
+	cd "$BATS_TEST_TMPDIR"
+	make() { # folder, second byte of the last, low bytes
+		local f=$1 last=$2 k=0
+		shift 2
+		mkdir "$f"
+		printf 'step: 1  loss: 2.5\nstep: 2  loss: 2.25\n' >"$f/train.log"
+		{
+			printf '\x3d\0\0\0\0\0\0\0%-61s' '{"w":{"dtype":"F32","shape":[4,4],"data_offsets":[0,64]}}'
+			for n; do
+				k=$((k + 1))
+				printf "\\x$n\\x$([ $k = 16 ] && echo "$last" || echo 00)\\x80\\x3f"
+			done
+		} >"$f/model.safetensors"
+	}
+	make bench 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00
+	make again 00 f0 00 90 a0 10 ff c0 00 80 70 e0 30 d0 00 b0 a0
+	make npu 00 00 f0 a0 90 ff 10 00 c0 70 80 30 e0 00 d0 a0 b0
+	make bad 90 00 f0 a0 90 ff 10 00 c0 70 80 30 e0 00 d0 a0 b0
+	run -1 accdiff npu bench
+	[ "${lines[0]}" = "2 runs: 2 steps equal, weights differ" ]
+	run -0 accdiff -n again npu bench
+	[[ $output == *"1 tensor compared: 1 inside the spread of the bench's own runs"* ]]
+	run -1 accdiff -n again bad bench
+	[[ $output == *"1 tensor compared: 1 with other values"* ]]
+}

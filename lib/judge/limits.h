@@ -214,7 +214,11 @@
 		LIMIT_TRIED) \
 	N(NOISE_TAIL, 4, "one tensor in so many shows how much more it has", \
 		"a fault is in what " \
-		"follows it; three in four may follow")
+		"follows it; three in four may follow") \
+	X(NOISE_WEIGHT, 2, \
+		"times what a weight differs by between two runs of the bench, in the whole, and " \
+		"twice that in its worst element: it is inside their spread", \
+		"of 16 elements, chance passes it once in 600")
 
 #define LIMIT_CARRIED(X, N) \
 	X(CARRIED_MOVE, 1.01, "times the largest absolute error of the inputs, moved", \

@@ -99,6 +99,14 @@ same_statistics_alone(const struct acc_rec *r)
 	       acc_str_eq(acc_get_text(r, "a.", "dtype"), acc_get_text(r, "b.", "dtype"));
 }
 
+/* Is what it is off by no more than two runs of the bench differ in it? */
+static bool
+is_inside(const struct acc_item *it)
+{
+	return it->noise_rms > 0 && it->rms <= LIMIT_NOISE_WEIGHT * it->noise_rms &&
+	       it->max <= 2 * LIMIT_NOISE_WEIGHT * it->noise_max;
+}
+
 static void
 values(struct acc_weights *t, const struct acc_rec *r, uint32_t i, bool guessed)
 {
@@ -125,6 +133,8 @@ values(struct acc_weights *t, const struct acc_rec *r, uint32_t i, bool guessed)
 	} else if ((outside == 0 && !is_small(it, r)) ||
 		   (isnan(outside) && it->rms <= LIMIT_VALUES_U * acc_unit(it->dtype[ACC_B]))) {
 		acc_some_add(&t->near, i);
+	} else if (!guessed && is_inside(it)) {
+		acc_some_add(&t->inside, i);
 	} else {
 		differs(t, i, guessed);
 	}
@@ -345,7 +355,7 @@ static int
 summary(struct acc_weights *t, struct acc_err *e)
 {
 	const char *text = "";
-	uint64_t pairs = t->same.n + t->cast.n + t->quantized.n + t->near.n + t->other.n +
+	uint64_t pairs = t->same.n + t->cast.n + t->quantized.n + t->near.n + t->inside.n + t->other.n +
 			 t->apart.n + t->unknown.n;
 	/* Square matrices alone turned: nobody has meant that. */
 	bool turned = t->turned > 0 && t->convention == 0 && t->straight > 0;
@@ -354,6 +364,7 @@ summary(struct acc_weights *t, struct acc_err *e)
 	put(t, &text, t->cast.n, "the same but for a cast");
 	put(t, &text, t->quantized.n, "the same within the rounding of their quantized format");
 	put(t, &text, t->near.n, "the same within torch.testing's tolerance");
+	put(t, &text, t->inside.n, "inside the spread of the bench's own runs");
 	put(t, &text, t->other.n, "with other values");
 	put(t, &text, t->apart.n, "without their content on the other side");
 	put(t, &text, t->unknown.n, "not compared");
