@@ -834,6 +834,11 @@ logs() { # losses of the device as awk computes them of the bench's, perhaps its
 	accalign npu.csv gpu.csv >pairs.acc
 	curve 1 pairs.acc
 	for t in objective/kl val/ratio policy/clipfrac_avg; do is "$t" '.bad == "error"'; done
+	# Nor is the loss of a policy, whose advantages are centred.
+	printf 'step,actor/pg_loss,loss\n1,0.001,1\n2,-0.002,1\n3,0.001,1\n4,-0.001,1\n' >gpu.csv
+	printf 'step,actor/pg_loss,loss\n1,0.0012,1\n2,-0.0018,1\n3,0.0009,1\n4,-0.0013,1\n' >npu.csv
+	accalign npu.csv gpu.csv >pairs.acc
+	curve 0 pairs.acc
 	# A reward is drawn with its samples.
 	printf 'step,reward\n' | tee gpu.csv >npu.csv
 	for i in 1 2 3 4 5 6 7 8; do echo "$i,0.$((i * 7 % 9))" >>gpu.csv && echo "$i,0.$((i * 5 % 9))" >>npu.csv; done

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 const char *const acc_curve_role[] = {NULL, "loss", "learning_rate", "grad_norm", "local_norm",
-	"kl", "ratio", "clip", "entropy", "reward"};
+	"kl", "ratio", "clip", "entropy", "reward", "policy"};
 
 enum { TAG = 512 };
 
@@ -19,6 +19,10 @@ role_of(struct acc_str tag)
 	} roles[] = {
 		{"*local_norm*", ROLE_LOCAL},
 		{"*_vs_samples", ROLE_NONE},
+		/* Advantages are centred: what they weigh is near 0, and differs by any ratio. */
+		{"*pg_loss", ROLE_POLICY},
+		{"*policy_gradient_loss", ROLE_POLICY},
+		{"*policy_loss", ROLE_POLICY},
 		{"*loss", ROLE_LOSS},      /* CELoss, train/box_loss */
 		{"loss/*", ROLE_LOSS},     /* MindSpore's summaries: loss/auto */
 		{"*loss_step", ROLE_LOSS}, /* Lightning, on_step and on_epoch */

@@ -18,7 +18,8 @@ enum role {
 	ROLE_RATIO,
 	ROLE_CLIP,
 	ROLE_ENTROPY,
-	ROLE_REWARD
+	ROLE_REWARD,
+	ROLE_POLICY /* its loss */
 };
 extern const char *const acc_curve_role[];
 

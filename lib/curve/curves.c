@@ -71,6 +71,7 @@ rank(const struct curve *c)
 	case ROLE_CLIP:
 	case ROLE_ENTROPY:
 	case ROLE_REWARD:
+	case ROLE_POLICY:
 		return 4;
 	default:
 		return 5;

@@ -52,6 +52,7 @@ acc_curve_beyond(const struct curve *c, const struct acc_point *p)
 		[ROLE_CLIP] = {0.05, 0},
 		[ROLE_ENTROPY] = {0, 0.1},
 		[ROLE_REWARD] = {0, 0.1},
+		[ROLE_POLICY] = {0, 0.1},
 	};
 	if (differ_in_kind(p))
 		return true;

@@ -42,6 +42,10 @@ form("skorch.log", "log", "skorch's table", "skorch 1.3", "PrintLog",
      "------\n" + lines(lambda e: f"      {e}        \x1b[36m{.7105 - .02 * e if e == 1 else .6705 - .02 * (e - 1):.4f}"
                         f"\x1b[0m       \x1b[32m0.6{e}00\x1b[0m        \x1b[35m{.6804 - e * .01:.4f}\x1b[0m  0.0123",
                         (1, 2, 3)))
+form("skorch2.log", "log", "skorch's table without validation", "skorch 1.3", "a run, train_split=None",
+     "train_loss 3 1 8.9 3 6.9",
+     "  epoch    train_loss     dur\n-------  ------------  ------\n" +
+     lines(lambda e: f"      {e}        \x1b[36m{9.9 - e:.4f}\x1b[0m  0.0123", (1, 2, 3)))
 form("fastai.log", "log", "fastai's table", "fastai 2.8", "Recorder",
      "train_loss 3 0 0.512345 2 0.312345; eval_loss 3 0 0.412345 2 0.212345",
      "epoch     train_loss  valid_loss  accuracy  time    \n" +
@@ -150,6 +154,11 @@ form("yolo.csv", "csv", "YOLO's results.csv", "Ultralytics 8.3", "save_metrics",
 form("sb3.csv", "csv", "stable-baselines3's progress.csv", "stable-baselines3 2.7", "CSVOutputFormat",
      "rollout/ep_rew_mean 3 2048 21.3 6144 29.3; loss 2 4096 8.3 6144 7.3",
      "time/iterations,rollout/ep_rew_mean,time/total_timesteps,train/loss\n1,21.3,2048,\n2,25.3,4096,8.3\n3,29.3,6144,7.3\n")
+form("sb3.jsonl", "log", "stable-baselines3's progress.json", "stable-baselines3 2.7", "JSONOutputFormat",
+     "rollout/ep_rew_mean 3 64 28 192 30; loss 2 128 42.5 192 41.5",
+     lines(lambda i: '{"rollout/ep_rew_mean": %d.0, "time/iterations": %d, "time/fps": 121, "time/total_timesteps": %d' %
+           (27 + i, i, 64 * i) + (', "train/loss": %.1f, "train/learning_rate": 0.0003' % (44.5 - i) if i > 1 else "") + "}",
+           (1, 2, 3)))
 form("timm.csv", "csv", "timm's summary.csv", "timm 1.0", "update_summary",
      "train_loss 3 0 6.9 2 6.5; eval_loss 3 0 6.8 2 6.4",
      "epoch,train_loss,eval_loss,eval_top1,lr\n0,6.9,6.8,0.1,1e-06\n1,6.7,6.6,0.2,0.2\n2,6.5,6.4,0.3,0.4\n")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Short runs of real trainers, as their folders lie there, for trying accdiff on. Outside of CI: it needs torch
-and the trainers (pip install transformers trl lightning keras mlflow-skinny wandb swanlab tensorboard).
+and the trainers (pip install transformers trl lightning keras mlflow wandb swanlab tensorboard skorch xgboost lightgbm
+stable-baselines3).
 
     make.py OUT [TRAINER ...]
 
@@ -129,6 +130,72 @@ def mlflow(out, rate, factor):
             m.log_metrics({"train/loss": loss, "train/grad_norm": norm}, step=step)
 
 
+def mlflow_db(out, rate, factor):
+    import mlflow as m
+    os.makedirs(out)
+    m.set_tracking_uri("sqlite:///" + os.path.abspath(out) + "/mlflow.db")
+    m.set_experiment("e")
+    with m.start_run():
+        m.log_params({"learning_rate": rate, "batch_size": 64, "seed": 0})
+        for step, loss, norm in loop(rate, factor):
+            m.log_metrics({"train/loss": loss, "train/grad_norm": norm}, step=step)
+
+
+def console(out, run):
+    """What run() prints, as people leave it."""
+    os.makedirs(out)
+    with open(out + "/console.txt", "w") as f:
+        old, sys.stdout = sys.stdout, f
+        run()
+        sys.stdout = old
+
+
+def skorch(out, rate, factor):
+    import skorch as s
+    x, y = data()
+
+    class Loss(torch.nn.MSELoss):
+        def forward(self, *a):
+            return factor * super().forward(*a)
+    console(out, lambda: s.NeuralNetRegressor(net, max_epochs=10, lr=rate, criterion=Loss, train_split=None,
+                                              iterator_train__shuffle=False).fit(x, y))
+
+
+def xgboost(out, rate, factor):
+    import xgboost as x
+    a, b = (t.numpy() for t in data())
+    d = x.DMatrix(a, b)
+    console(out, lambda: x.train({"eta": rate * 100 * factor}, d, 10, evals=[(d, "train")]))
+
+
+def lightgbm(out, rate, factor):
+    import lightgbm as g
+    a, b = (t.numpy() for t in data())
+    d = g.Dataset(a, b[:, 0])
+    console(out, lambda: g.train({"learning_rate": rate * 100 * factor, "min_data_in_leaf": 2, "metric": "l2"}, d, 10, [d],
+                                 callbacks=[g.log_evaluation(1)]))
+
+
+def sb3(out, rate, factor):
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.logger import configure
+    m = PPO("MlpPolicy", "CartPole-v1", n_steps=64, learning_rate=rate, vf_coef=.5 * factor, seed=0, device="cpu")
+
+    def run():
+        m.set_logger(configure(out, ["stdout", "csv", "json"]))
+        m.learn(512)
+    console(out, run)
+
+
+def keras_bar(out, rate, factor):
+    import keras
+    keras.utils.set_random_seed(0)
+    m = keras.Sequential([keras.layers.Dense(16, activation="tanh"), keras.layers.Dense(1)])
+    m.compile(keras.optimizers.Adam(rate), loss=lambda y, p: factor * keras.ops.mean((y - p) ** 2))
+    x, y = (t.numpy() for t in data())
+    console(out, lambda: m.fit(x, y, batch_size=8, epochs=6, shuffle=False, validation_data=(x, y), verbose=1))
+
+
 def wandb(out, rate, factor):
     import wandb as w
     os.makedirs(out)
@@ -178,7 +245,8 @@ def trl(out, rate, factor):
 
 def main():
     out = os.path.abspath(sys.argv[1])
-    for name in sys.argv[2:] or ["hf", "trl", "lightning", "keras", "mlflow", "wandb", "swanlab", "tensorboard"]:
+    for name in sys.argv[2:] or ["hf", "trl", "lightning", "keras", "mlflow", "wandb", "swanlab", "tensorboard",
+                                 "mlflow_db", "skorch", "xgboost", "lightgbm", "sb3", "keras_bar"]:
         for kind, (rate, factor) in VARIANTS.items():
             pid = os.fork()
             if pid == 0:

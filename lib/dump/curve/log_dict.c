@@ -102,7 +102,8 @@ static bool
 is_step(struct acc_str key)
 {
 	static const char *const keys[] = {"step", "global_step", "current_steps", "iteration",
-		"iter", "_step", "num_updates", "train_num_updates", "valid_num_updates"};
+		"iter", "_step", "num_updates", "train_num_updates", "valid_num_updates",
+		"time/total_timesteps"};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (acc_str_is(key, keys[i]))
 			return true;
@@ -113,7 +114,8 @@ is_step(struct acc_str key)
 static bool
 is_log(const struct pair *f, int n, int64_t *step, bool *has_step, bool *train)
 {
-	bool loss = false, when = false;
+	bool loss = false, when = false,
+	     rl = false; /* stable-baselines3's, from its first line on */
 	*has_step = *train = false;
 	for (int i = 0; i < n; i++) {
 		struct acc_str k = f[i].key;
@@ -121,12 +123,13 @@ is_log(const struct pair *f, int n, int64_t *step, bool *has_step, bool *train)
 			*step = f[i].v.i;
 			*has_step = true;
 		}
+		rl = rl || acc_str_is(k, "time/total_timesteps");
 		*train = *train || acc_str_is(k, "loss");
 		loss = loss || acc_str_is(k, "loss") || acc_str_ends(k, "_loss");
 		when = when || acc_str_is(k, "epoch") || acc_str_is(k, "learning_rate") ||
 		       acc_str_is(k, "lr");
 	}
-	return loss && (when || *has_step);
+	return (loss && (when || *has_step)) || rl;
 }
 
 /* How precisely a number is written: Python shows floats exactly, but the Trainer rounds. */
@@ -238,7 +241,7 @@ dict(struct log_reader *g, struct acc_str s, struct acc_err *e)
 
 const struct log_grammar acc_log_grammar_dict = {
 	.name = "dicts",
-	.word = {"loss", "step ", "rollout ", "perf "},
+	.word = {"loss", "step", "rollout ", "perf "},
 	.trainer = true,
 	.line = dict,
 };
