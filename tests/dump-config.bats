@@ -357,6 +357,12 @@ actor.optim.lr\t3e-4\t\ndata.files\t[a, b]\t\nseed\t7\t\nrollout.top_k\t-1\t\nx@
 	[ "$status" -eq 2 ]
 }
 
+@test "what a run ended with is no configuration" {
+	cd "$BATS_TEST_TMPDIR"
+	printf '{"train_loss": 0.6, "train_runtime": 10.2}\n' >all_results.json
+	fails "no configuration, but results of the whole run" accdump-read all_results.json
+}
+
 @test "defaults: of a framework of which two names of its own are there" {
 	cd "$BATS_TEST_TMPDIR"
 	printf 'learning_rate: 0.1\nnum_train_epochs: 3\n' >one.yaml

@@ -190,7 +190,9 @@ search(const struct acc_probe *p)
 	struct acc_json_tok t = {0};
 	struct stat st;
 	size_t values = 0;
+	/* all_results.json and its like are no settings. */
 	if (p->is_dir || p->nhead == 0 || !acc_str_ends(p->base, ".json") ||
+		acc_str_ends(p->base, "_results.json") ||
 		stat(p->path, &st) < 0 || st.st_size > SEARCHED)
 		return 0;
 	int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -40,6 +40,9 @@ metric(struct acc_str s, struct acc_str *key, struct acc_literal *v)
 	if (sign == NULL || sign == s.p || !number(sign + 1, end, v))
 		return false;
 	*key = acc_str_trim((struct acc_str){s.p, (uint32_t)(sign - s.p)});
+	/* Of a dict that is printed over several lines. */
+	if (key->n > 2 && (*key->p == '\'' || *key->p == '"') && key->p[key->n - 1] == *key->p)
+		*key = (struct acc_str){key->p + 1, key->n - 2};
 	/* MosaicML's Composer */
 	if (acc_str_starts(*key, "Train "))
 		*key = (struct acc_str){key->p + 6, key->n - 6};
