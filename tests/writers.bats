@@ -129,6 +129,13 @@ compare() { # status, device, bench: the findings in $text
 	compare 0 q4.gguf q8.gguf
 	compare 1 q4-plain.gguf hf.safetensors
 	[[ $text == *"4 weights in a layout that the name does not have: blk.0.attn_q.weight "*"which attn_q of llama.cpp does not have"* ]]
+	# Rotary pairs against heads of a weight that packs q, k and v.
+	for x in q8 q4; do
+		compare 0 $x.gguf packed.safetensors
+		compare 0 packed.safetensors $x.gguf
+	done
+	compare 1 q4-plain.gguf packed.safetensors
+	[[ $text == *"4 weights in a layout that the name does not have: "* ]]
 	# One row of one weight; two weights that have changed places.
 	compare 1 hf.safetensors q8-signs.gguf
 	compare 1 q8-signs.gguf hf.safetensors

@@ -83,10 +83,14 @@ name_rows(struct acc_laid *p, struct acc_str a, struct acc_str b, struct acc_str
 	p->layer = acc_hash(a.p, n);
 	p->part = (uint8_t)(one->part < 0 ? 0 : one->part);
 	/* In rows. */
-	const int64_t unit = l.nview == 5 && l.nperm == 5 ? l.view[2] * l.view[3] : 1;
+	const bool stacked = acc_laid_stacked(&l);
+	const int64_t unit = stacked                        ? l.view[1] * l.view[2]
+			     : l.nview == 5 && l.nperm == 5 ? l.view[2] * l.view[3]
+							    : 1;
+	const int64_t groups = l.nview > 0 && !stacked ? l.view[0] : 1;
 	p->start = l.start * unit;
-	p->len = l.len * unit * (l.nview > 0 && l.nparts > 0 ? l.view[0] : 1);
-	p->groups = l.nparts > 0  ? (l.nview > 0 ? l.view[0] : 1)
+	p->len = l.len * unit * (l.nparts > 0 ? groups : 1);
+	p->groups = l.nparts > 0  ? groups
 		    : l.nview > 2 ? (l.view[1] == 2 ? l.view[2] : l.view[1])
 				  : 0;
 }

@@ -196,6 +196,12 @@ same_size(const struct acc_named_rows name[2], const struct acc_laid_out *l, int
 	return a == b ? !moved : -1;
 }
 
+bool
+acc_laid_stacked(const struct acc_laid_out *l)
+{
+	return l->nparts == 1 && l->nview == 4 && l->nperm == 4 && l->axis == 0 && l->perm[1] == 2;
+}
+
 int
 acc_rows_fit(const struct acc_named_rows name[2], const struct acc_laid_out *l, int *which)
 {
@@ -213,6 +219,11 @@ acc_rows_fit(const struct acc_named_rows name[2], const struct acc_laid_out *l, 
 	if (name[whole].rows == ACC_ROWS_GROUPS && l->nview == 5 && l->nperm == 5)
 		return pairs && l->axis == 1 && l->view[2] == 2;
 	if (pairs && name[whole].rows == ACC_ROWS_GROUPS)
+		return 0;
+	/* The same of what is packed one behind the other. */
+	if (name[whole].rows == ACC_ROWS_BLOCKS && acc_laid_stacked(l))
+		return pairs && l->axis == 0 && l->view[1] == 2;
+	if (pairs && name[whole].rows == ACC_ROWS_BLOCKS && l->nperm == 0)
 		return 0;
 	if (l->nperm > 0)
 		return -1;

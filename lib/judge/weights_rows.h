@@ -36,6 +36,8 @@ struct acc_laid_out {
 	bool grouped; /* by group() or ungroup() */
 };
 struct acc_laid_out acc_layout_parse(struct acc_str text);
+/* Is it heads of q, k and v one behind the other, with the rows of each in another order? */
+bool acc_laid_stacked(const struct acc_laid_out *l);
 
 /* Is it right that tensors of these names, on the device and the bench, have the same values in this layout? 1;
  * 0: a name has other rows, whose place is *which (0, 1); -1: nothing says so. Of a part, whether it is in order

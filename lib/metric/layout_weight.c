@@ -155,6 +155,31 @@ packed(struct list *l, char side, const struct acc_ref *big, const struct acc_re
 		}
 }
 
+/* The same of a tensor that has all queries, all keys and all values one behind the other. */
+static void
+stacked(struct list *l, char side, const struct acc_ref *big, const struct acc_ref *small)
+{
+	enum { MOST_HEAD = 4096 };
+	const int64_t rows = big->shape[0], columns = big->shape[1], own = small->shape[0];
+	const int64_t start[2] = {0, rows - 2 * own};
+	static const uint8_t perm[4] = {0, 2, 1, 3};
+	if (columns != small->shape[1] || own <= 0 || rows <= own || big->strided)
+		return;
+	for (int key = 0; key <= (start[1] > 0); key++)
+		for (int64_t head = 4; head <= own && head <= MOST_HEAD; head += 2) {
+			if (own % head != 0 || rows % head != 0 || start[key] % head != 0)
+				continue;
+			const int64_t halves[4] = {rows / head, 2, head / 2, columns},
+				      pairs[4] = {rows / head, head / 2, 2, columns};
+			for (int k = 0; k < 2; k++) {
+				struct layout *t = add(l, side, k == 0 ? halves : pairs, 4, perm);
+				heads_of(t, start[key] / head, own / head);
+				if (t != NULL)
+					t->part_dim = 0;
+			}
+		}
+}
+
 /* Of expert i the `at`-th along axis d. */
 static void
 one_of(struct layout *t, int64_t i, int d, int64_t at)
@@ -237,8 +262,10 @@ acc_weight_layouts(const struct acc_ref *a, const struct acc_ref *b,
 	const struct acc_ref *big = na > nb ? a : b, *small = na > nb ? b : a;
 	if (big->ndim == 3 && small->ndim == 2)
 		experts(&l, na > nb ? 'a' : 'b', big, small);
-	if (big->ndim == 2 && small->ndim == 2)
+	if (big->ndim == 2 && small->ndim == 2) {
 		packed(&l, na > nb ? 'a' : 'b', big, small);
+		stacked(&l, na > nb ? 'a' : 'b', big, small);
+	}
 	flattened(&l, a, b, na > nb);
 	return l.n;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/data/weights/quantized.tar.gz: a small Llama as GGUF quantizes it, right and wrong; and rows in each type
-of GGUF's that is decoded, beside what they are.
+"""Makes tests/data/weights/quantized.tar.gz: a small Llama as GGUF quantizes it, right and wrong, and packed as Phi-3
+is; and rows in each type of GGUF's that is decoded, beside what they are.
 
 python3 tests/data/make_quantized.py LIBCTRANSFORMERS     (numpy, gguf 0.19, safetensors, ml_dtypes)
 
@@ -66,6 +66,19 @@ def llama(r):
     return sd
 
 
+def packed(sd):
+    """As Phi-3 has them."""
+    out = {}
+    for k, v in sd.items():
+        if "q_proj" in k:
+            out[k.replace("q_proj", "qkv_proj")] = np.concatenate([sd[k.replace("q_", x + "_")] for x in "qkv"])
+        elif "gate_proj" in k:
+            out[k.replace("gate_proj", "gate_up_proj")] = np.concatenate([v, sd[k.replace("gate", "up")]])
+        elif not any(x in k for x in ("k_proj", "v_proj", "up_proj")):
+            out[k] = v
+    return out
+
+
 def rotary(x, heads):
     return x.reshape(heads, 2, x.shape[0] // heads // 2, -1).swapaxes(1, 2).reshape(x.shape)
 
@@ -106,6 +119,7 @@ def main():
     with tempfile.TemporaryDirectory() as d:
         os.chdir(d)
         save_file(sd, "hf.safetensors")
+        save_file(packed(sd), "packed.safetensors")
         put(lib, "q8.gguf", sd, "Q8_0")
         put(lib, "q4.gguf", sd, "Q4_0")
         put(lib, "q4-plain.gguf", sd, "Q4_0", permuted=False)
