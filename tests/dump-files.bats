@@ -194,4 +194,11 @@ NPY_=name,file,dtype,shape,stride,order,off,len
 	one 'BZh91AY' "bzip2 is not read: decompress it"
 	one 'SQLite format 3\0' "SQLite is not read"
 	one 'GGUF, a text' "unrecognised format"
+	# By its name it should be something: what is wrong with it.
+	for x in "pt2 not a zip file" "gguf byte 0: no GGUF: it begins otherwise" "h5 not an HDF5 file" "keras not an HDF5 file" \
+		"msgpack byte 0: no map of names"; do
+		echo 'a text' >x.${x%% *}
+		run -2 --separate-stderr accdump-read x.${x%% *}
+		[[ $stderr == *"x.${x%% *}: ${x#* }"* ]] || { echo "$stderr"; return 1; }
+	done
 }

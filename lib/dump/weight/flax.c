@@ -39,9 +39,9 @@ begins_well(const uint8_t *h, size_t n)
 static int
 probe(const struct acc_probe *p)
 {
-	if (p->is_dir || !begins_well(p->head, p->nhead))
+	if (p->is_dir || !acc_str_ends(p->base, ".msgpack"))
 		return 0;
-	return acc_str_ends(p->base, ".msgpack") ? 92 : 0;
+	return begins_well(p->head, p->nhead) ? 92 : 30;
 }
 
 /* --- MessagePack --- */
@@ -272,6 +272,17 @@ value(struct flax *x, int depth)
 }
 
 static int
+is_flax(struct flax *x)
+{
+	uint8_t head[16];
+	const size_t n = x->info.size < sizeof head ? (size_t)x->info.size : sizeof head;
+	int rc = acc_file_pread(x->fd, head, n, 0, x->e);
+	return rc < 0 || begins_well(head, n)
+		       ? rc
+		       : acc_fail_at(x->e, ACC_EFORMAT, 0, "no map of names, as Flax writes");
+}
+
+static int
 read_flax(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
 	char dir[PATH_MAX];
@@ -293,6 +304,7 @@ read_flax(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.proc = -1,
 		.order = "names"};
 	rc = acc_file_stat(x.fd, &x.info, e);
+	rc = rc == 0 ? is_flax(&x) : rc;
 	rc = rc == 0 ? acc_dump_source(c, &s, e) : rc;
 	rc = rc == 0 ? value(&x, 0) : rc;
 	if (rc == 0 && x.at != x.info.size)

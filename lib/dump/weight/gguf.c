@@ -87,7 +87,7 @@ probe(const struct acc_probe *p)
 {
 	if (p->is_dir)
 		return acc_dump_probe_places(p, &rule, 68);
-	return is_gguf(p->head, p->nhead) ? 97 : 0;
+	return is_gguf(p->head, p->nhead) ? 97 : acc_str_ends(p->base, ".gguf") ? 30 : 0;
 }
 
 /* --- the head of a file --- */
@@ -254,6 +254,8 @@ head(struct gguf *g, uint64_t *data)
 	uint32_t magic, version;
 	uint64_t ntensors, nvalues;
 	int rc = u32(g, &magic);
+	if (rc == 0 && magic != 0x46554747) /* GGUF */
+		rc = acc_fail_at(g->e, ACC_EFORMAT, 0, "no GGUF: it begins otherwise");
 	if (rc == 0)
 		rc = u32(g, &version);
 	if (rc == 0 && (version == 0 || version > UINT16_MAX))

@@ -41,8 +41,11 @@ is_keras(const uint8_t *h, size_t n)
 static int
 probe(const struct acc_probe *p)
 {
-	return !p->is_dir && (acc_hdf5_is(p->head, p->nhead) || is_keras(p->head, p->nhead)) ? 97
-											     : 0;
+	if (p->is_dir)
+		return 0;
+	if (acc_hdf5_is(p->head, p->nhead) || is_keras(p->head, p->nhead))
+		return 97;
+	return acc_str_ends(p->base, ".h5") || acc_str_ends(p->base, ".keras") ? 30 : 0;
 }
 
 static int

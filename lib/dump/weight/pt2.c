@@ -28,12 +28,13 @@ dtype_of(int64_t t)
 static int
 probe(const struct acc_probe *p)
 {
+	const bool named = !p->is_dir && acc_str_ends(p->base, ".pt2");
 	if (p->is_dir || p->nhead < 30 || memcmp(p->head, "PK\3\4", 4) != 0)
-		return 0;
+		return named ? 30 : 0;
 	const size_t n = p->head[26] | (size_t)p->head[27] << 8;
 	const bool weights = n <= p->nhead - 30 &&
 			     memmem(p->head + 30, n, "/" WEIGHTS, sizeof WEIGHTS) != NULL;
-	return acc_str_ends(p->base, ".pt2") ? 96 : weights ? 90 : 0;
+	return named ? 96 : weights ? 90 : 0;
 }
 
 struct pt2 {
