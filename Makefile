@@ -23,6 +23,7 @@ DEPS += libyaml-dev      # mapping files are YAML
 DEPS += libxlsxwriter-dev # accfmt --xlsx: its header; the library is loaded when one is written
 DEPS += libexpat1-dev    # spreadsheets that are read: its header; the library is loaded then
 DEPS += libsqlite3-dev   # databases of other tools: its header; the library is loaded when one is read
+DEPS += libzstd-dev      # Orbax: its header; the library is loaded when something is so compressed
 DEPS += gnuplot-nox      # accplot draws with it, at run time only
 BUILD_DEPS := $(DEPS)
 # and to test.

@@ -155,7 +155,7 @@ compare() { # status, device, bench: the findings in $text
 	[[ $text == *" 16 not compared"* ]]
 }
 
-@test "Keras and Flax: layers' own names, bytes where they lie; what is not read is named" {
+@test "Keras, Flax and Orbax: layers' own names, bytes where they lie; what is not read is named" {
 	tar -xzf "$BATS_TEST_DIRNAME/data/weights/frameworks.tar.gz"
 	for x in model.keras model.weights.h5; do
 		compare 0 $x truth.safetensors
@@ -172,6 +172,16 @@ compare() { # status, device, bench: the findings in $text
 	[[ $text == *" 1 with other values; first layers/up/vars/0, "*"; where: everywhere, times 1.5"* ]]
 	compare 0 flax.msgpack flax.safetensors
 	[ "$text" = "5 tensors compared: 5 with the same values" ]
+	compare 0 orbax orbax.safetensors
+	[ "$text" = "4 tensors compared: 4 with the same values" ]
+	run -2 --separate-stderr accdump-read orbax-ocdbt
+	[[ $stderr == *"Orbax' arrays in an OCDBT database, which is not read: save them with use_ocdbt=False" ]]
+	run -2 --separate-stderr accdump-read orbax-zarr3
+	[[ $stderr == *"arrays of zarr 3, which are not read: save them with use_zarr3=False" ]]
+	head -c 100 orbax/7/params.embed/0.0 >short
+	mv short orbax/7/params.embed/0.0
+	run -2 --separate-stderr accdiff orbax orbax.safetensors
+	[[ $stderr == *"the compressed data ends before its tensor"* ]]
 	run -2 --separate-stderr accdump-read chunked.msgpack
 	[[ $stderr == *"params.kernel: an array in chunks (of more than 1 GiB), which is not read" ]]
 	run -2 --separate-stderr accdump-read odd.h5

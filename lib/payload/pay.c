@@ -162,7 +162,7 @@ layout(struct acc_pay *p, struct acc_err *e)
 	}
 	p->plain = !r->strided || (r->block.n == 0 && r->groups.n == 0 &&
 					  acc_contiguous(r->shape, r->stride, r->ndim));
-	if (p->plain && r->enc == ACC_DEFLATE) {
+	if (p->plain && (r->enc == ACC_DEFLATE || r->enc == ACC_ZSTD)) {
 		p->deflated = acc_deflated_open(r, p->fd, e);
 		return p->deflated == NULL ? -1 : skip_header(p, e);
 	}

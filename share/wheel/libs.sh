@@ -16,7 +16,7 @@ apt-get "${opt[@]}" update || true
 msgpack=libmsgpack-dev
 [ -z "$(apt-cache "${opt[@]}" show libmsgpack-c-dev 2>/dev/null)" ] || msgpack=libmsgpack-c-dev
 (cd "$apt" && apt-get "${opt[@]}" download $msgpack zlib1g-dev libdeflate-dev libxxhash-dev \
-	libpcre2-dev libyaml-dev libxlsxwriter-dev libsqlite3-dev libexpat1-dev)
+	libpcre2-dev libyaml-dev libxlsxwriter-dev libsqlite3-dev libexpat1-dev libzstd-dev)
 for deb in "$apt"/*.deb; do
 	dpkg-deb -x "$deb" "$to"
 done

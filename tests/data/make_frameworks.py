@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Makes tests/data/weights/frameworks.tar.gz: weights as Keras and Flax write them, and as torch has the same.
+"""Makes tests/data/weights/frameworks.tar.gz: weights as Keras, Flax and Orbax write them, and as torch has the same.
 
-python3 tests/data/make_frameworks.py     (keras 3.15, h5py 3.16, flax 0.12, jax 0.10, safetensors)
+python3 tests/data/make_frameworks.py     (keras 3.15, h5py 3.16, flax 0.12, jax 0.10, orbax 0.12, safetensors)
 
 model.keras, model.weights.h5, legacy.h5 and half.weights.h5 are Keras' own; truth.safetensors is what h5py reads of
 them, torch.safetensors the same as torch.nn.Linear keeps it. odd.h5 and latest.h5 hold what h5py can write beside.
-flax.msgpack is by flax.serialization.to_bytes, flax.safetensors what jax has of it."""
+flax.msgpack is by flax.serialization.to_bytes, flax.safetensors what jax has of it; orbax, in the folder of a step, and
+orbax.safetensors likewise."""
 import os
+import shutil
 import tarfile
 import tempfile
 
@@ -17,6 +19,7 @@ import jax.numpy as jnp
 import keras
 import ml_dtypes
 import numpy as np
+import orbax.checkpoint as ocp
 from safetensors.numpy import save_file
 
 OUT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "weights", "frameworks.tar.gz"))
@@ -90,11 +93,27 @@ def of_flax():
         f.write(flax.serialization.to_bytes({"params": {"kernel": p["Dense_0"]["kernel"], "bias": np.zeros(2, "f")}}))
 
 
+def of_orbax():
+    r = np.random.default_rng(5)
+    d = {"params": {"kernel": jnp.asarray(r.standard_normal((8, 6)), jnp.float32),
+                    "embed": jnp.asarray(r.standard_normal((40, 64)), jnp.bfloat16),
+                    "scale": jnp.asarray(r.standard_normal(4), jnp.float8_e4m3fn)}, "step": 3}
+    for name, how in (("orbax", {}), ("orbax-ocdbt", {"use_ocdbt": True}), ("orbax-zarr3", {"use_zarr3": True})):
+        how = {"use_ocdbt": False, "use_zarr3": False, **how}
+        ocp.Checkpointer(ocp.PyTreeCheckpointHandler(**how)).save(os.path.abspath(name), d)
+    shutil.move("orbax", "7")
+    os.mkdir("orbax")
+    shutil.move("7", "orbax/7")
+    p = {k: np.asarray(v) for k, v in d["params"].items()}
+    save_file({"params." + k: v for k, v in p.items()} | {"step": np.array(3)}, "orbax.safetensors")
+
+
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     of_keras()
     of_h5py()
     of_flax()
+    of_orbax()
     with tarfile.open(OUT, "w:gz") as t:
         for name in sorted(os.listdir(folder)):
             t.add(name)

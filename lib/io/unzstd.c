@@ -1,0 +1,106 @@
+#include "io/unzstd.h"
+
+#ifdef __has_include
+#if __has_include(<zstd.h>)
+#define HAVE_ZSTD 1
+#include <dlfcn.h>
+#include <pthread.h>
+#include <zstd.h>
+/* What is linked statically has no loader, and is not to be given one for this. */
+#pragma weak dlopen
+#pragma weak dlsym
+#endif
+#endif
+
+#ifdef HAVE_ZSTD
+enum { WINDOW_LOG = 23 };
+
+#define CALLS(X) \
+	X(ZSTD_createDStream) \
+	X(ZSTD_freeDStream) \
+	X(ZSTD_decompressStream) X(ZSTD_DCtx_setParameter) X(ZSTD_isError) X(ZSTD_getErrorName)
+static struct {
+#define X(name) __typeof__(name) *name;
+	CALLS(X)
+#undef X
+} lib;
+static bool loaded;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void
+load(void)
+{
+	void *so = dlopen == NULL || dlsym == NULL ? NULL
+						   : dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
+	bool all = so != NULL;
+#define X(f) \
+	if (all) \
+		*(void **)&lib.f = dlsym(so, #f); \
+	all = all && lib.f != NULL;
+	CALLS(X)
+#undef X
+	loaded = all;
+}
+
+struct acc_unzstd *
+acc_unzstd_open(struct acc_err *e)
+{
+	pthread_once(&once, load);
+	if (!loaded) {
+		acc_fail(e, ACC_EUNSUP,
+			"it needs libzstd.so.1, which is not here (Debian: libzstd1)");
+		return NULL;
+	}
+	ZSTD_DStream *z = lib.ZSTD_createDStream();
+	if (z == NULL ||
+		lib.ZSTD_isError(lib.ZSTD_DCtx_setParameter(z, ZSTD_d_windowLogMax, WINDOW_LOG))) {
+		lib.ZSTD_freeDStream(z);
+		acc_nomem(e);
+		return NULL;
+	}
+	return (struct acc_unzstd *)(void *)z;
+}
+
+int
+acc_unzstd_run(struct acc_unzstd *z, const uint8_t *in, size_t *nin, uint8_t *out, size_t *nout,
+	struct acc_err *e)
+{
+	ZSTD_inBuffer from = {in, *nin, 0};
+	ZSTD_outBuffer to = {out, *nout, 0};
+	const size_t rc = lib.ZSTD_decompressStream((ZSTD_DStream *)(void *)z, &to, &from);
+	*nin = from.pos;
+	*nout = to.pos;
+	if (lib.ZSTD_isError(rc))
+		return acc_fail(e, ACC_EFORMAT, "corrupt compressed data: zstd: %s",
+			lib.ZSTD_getErrorName(rc));
+	return rc == 0 ? 1 : 0;
+}
+
+void
+acc_unzstd_close(struct acc_unzstd *z)
+{
+	if (z != NULL)
+		lib.ZSTD_freeDStream((ZSTD_DStream *)(void *)z);
+}
+#else
+struct acc_unzstd *
+acc_unzstd_open(struct acc_err *e)
+{
+	acc_fail(e, ACC_EUNSUP, "this program was built without libzstd");
+	return NULL;
+}
+
+int
+acc_unzstd_run(struct acc_unzstd *z, const uint8_t *in, size_t *nin, uint8_t *out, size_t *nout,
+	struct acc_err *e)
+{
+	(void)z, (void)in, (void)nin, (void)out, (void)nout;
+	return acc_fail(e, ACC_EUNSUP, "this program was built without libzstd");
+}
+
+void
+acc_unzstd_close(struct acc_unzstd *z)
+{
+	(void)z;
+}
+#endif
