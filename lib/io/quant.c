@@ -16,8 +16,8 @@ scale_rounding(float d)
 }
 
 /* Rounded to the nearest of a grid a value lies within half a step; where the largest magnitude is at the
- * longer end of the grid (Q4_0, Q5_0: -8 of -8 to 7), one of the other sign up to a whole one. What the rounding of the step itself
- * does counts as often as an element has steps. */
+ * longer end of the grid (Q4_0, Q5_0: -8 of -8 to 7), one of the other sign up to a whole one. What the rounding of the
+ * step itself does counts as often as an element has steps. */
 static void
 even(float step, int most, float *reach)
 {
