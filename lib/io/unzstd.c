@@ -1,14 +1,11 @@
 #include "io/unzstd.h"
 
-#ifdef __has_include
+#if !defined(ACC_NO_ZSTD) && defined(__has_include)
 #if __has_include(<zstd.h>)
 #define HAVE_ZSTD 1
 #include <dlfcn.h>
 #include <pthread.h>
 #include <zstd.h>
-/* What is linked statically has no loader, and is not to be given one for this. */
-#pragma weak dlopen
-#pragma weak dlsym
 #endif
 #endif
 
@@ -30,8 +27,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void
 load(void)
 {
-	void *so = dlopen == NULL || dlsym == NULL ? NULL
-						   : dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
+	void *so = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
 	bool all = so != NULL;
 #define X(f) \
 	if (all) \
@@ -86,7 +82,7 @@ acc_unzstd_close(struct acc_unzstd *z)
 struct acc_unzstd *
 acc_unzstd_open(struct acc_err *e)
 {
-	acc_fail(e, ACC_EUNSUP, "this program was built without libzstd");
+	acc_fail(e, ACC_EUNSUP, "this program has no libzstd");
 	return NULL;
 }
 
@@ -95,7 +91,7 @@ acc_unzstd_run(struct acc_unzstd *z, const uint8_t *in, size_t *nin, uint8_t *ou
 	struct acc_err *e)
 {
 	(void)z, (void)in, (void)nin, (void)out, (void)nout;
-	return acc_fail(e, ACC_EUNSUP, "this program was built without libzstd");
+	return acc_fail(e, ACC_EUNSUP, "this program has no libzstd");
 }
 
 void
