@@ -27,7 +27,7 @@ rows() { grep -v '^#' "$T"; }
 		*) false ;;
 		esac || { echo "$id: not in $handled"; false; }
 	done < <(rows)
-	[ $n -ge 70 ]
+	[ $n -ge 80 ]
 }
 
 @test "what is named has its row: in the code, in tests, in scripts" {

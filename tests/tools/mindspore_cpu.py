@@ -60,5 +60,14 @@ def ms_clip_lets_nan_by():
     assert (out[0].asnumpy() == 100).all(), out
 
 
+@behaviour
+def ms_layernorm_eps():
+    assert ms.nn.LayerNorm((4,)).epsilon == 1e-7 and ms.mint.nn.LayerNorm((4,)).eps == 1e-5
+    x = np.array([[0, 1e-3, 2e-3, 3e-3]], dtype="f4")
+    got, off = ms.nn.LayerNorm((4,))(ms.Tensor(x)).asnumpy()[0, 3], x[0, 3] - x.mean()
+    by = [off / np.sqrt(x.astype("f8").var() + eps) for eps in (1e-7, 1e-5)]
+    assert abs(got / by[0] - 1) < 1e-3 and by[0] / by[1] > 2.5, (got, by)
+
+
 if __name__ == "__main__":
     main()

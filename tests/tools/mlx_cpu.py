@@ -47,5 +47,14 @@ def mlx_quantize_nan():
     assert np.isfinite(np.array(q)).any(), q
 
 
+@behaviour
+def mlx_labels():
+    """Labels beyond the classes count as some class."""
+    import mlx.nn as nn
+    x = mx.array([[1.0, 2.0, 3.0]])
+    got = [nn.losses.cross_entropy(x, mx.array([i])).item() for i in (2, -1, -100)]
+    assert np.isfinite(got).all() and got[1] == got[0], got
+
+
 if __name__ == "__main__":
     main()

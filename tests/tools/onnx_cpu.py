@@ -47,6 +47,16 @@ def ort_reduce_max_nan():
 
 
 @behaviour
+def ort_maxpool_nan():
+    for op, k in (("MaxPool", {"kernel_shape": [3]}), ("GlobalMaxPool", {})):
+        m = model([h.make_node(op, ["x"], ["y"], **k)], [("x", T.FLOAT, [1, 1, 3])], [("y", T.FLOAT, [1, 1, 1])])
+        for at in range(3):
+            x = np.ones((1, 1, 3), dtype="f4")
+            x[0, 0, at] = np.nan
+            assert by_ort(m, x=x)[0].item() == 1, (op, at)
+
+
+@behaviour
 def ort_int4_halves():
     m = model([h.make_node("Cast", ["x"], ["i"], to=T.INT4), h.make_node("Cast", ["i"], ["y"], to=T.FLOAT)],
               [("x", T.FLOAT, [6])], [("y", T.FLOAT, [6])])

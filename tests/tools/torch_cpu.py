@@ -213,6 +213,11 @@ def torch_debugmode_hash():
     assert one == other == third and one[0] is not None, (one, other, third)
 
 
+@behaviour
+def torch_sign_nan():
+    assert torch.sign(torch.tensor(math.nan)).item() == 0 and F.relu(torch.tensor(math.nan)).isnan()
+
+
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     main()
