@@ -5,12 +5,12 @@ T=$ROOT/share/behaviours
 rows() { grep -v '^#' "$T"; }
 
 @test "each row: twelve columns, a name of its own, shown by a file that names it" {
-	local n=0 id tool versions when handled seen rest file
+	local n=0 id when handled seen file
 	[ "$(rows | awk -F '\t' 'NF != 12 || /\t\t/' | wc -l)" -eq 0 ]
 	[ -z "$(rows | cut -f 1 | sort | uniq -d)" ]
 	# Rows of a tool stand together.
 	[ -z "$(rows | cut -f 2 | uniq | sort | uniq -d)" ]
-	while IFS=$'\t' read -r id tool versions when handled seen rest; do
+	while IFS=$'\t' read -r id _ _ when handled seen _; do
 		n=$((n + 1))
 		[[ $id =~ ^[a-z0-9-]+$ ]] || { echo "$id: no name"; false; }
 		case $seen in
