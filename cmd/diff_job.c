@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const kinds[ACC_NHOLDS] = {"configuration", "log", "weights", "dump"};
+static const char *const kinds[ACC_NHOLDS] = {"configuration", "log", "samples", "weights",
+	"dump"};
 static const char *const sides[2] = {"device", "bench"};
 
 struct job {
@@ -167,7 +168,7 @@ options_of(const struct job *j, enum acc_holds what, const struct couple *c)
 		o.step = o.rank = o.op = NULL;
 		o.sel = (struct acc_select){0};
 	}
-	if (what == ACC_HOLDS_CONFIGURATION || what == ACC_HOLDS_LOG) {
+	if (what <= ACC_HOLDS_SAMPLES) {
 		o.measuring = o.judging = none;
 		o.tensors = o.threads = o.preset = NULL;
 		o.no_audit = o.no_fold = o.strict = false;

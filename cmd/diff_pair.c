@@ -65,7 +65,7 @@ static bool
 may_pair(const struct named *a, const struct named *b)
 {
 	const enum acc_holds what = a->part->holds;
-	return what == ACC_HOLDS_CONFIGURATION || what == ACC_HOLDS_LOG || !of_other_steps(a, b);
+	return what <= ACC_HOLDS_SAMPLES || !of_other_steps(a, b);
 }
 
 enum by { NAME, SHAPE, BASE, FORM, LEFT, NBY };

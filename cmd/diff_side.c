@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-static const char *const kinds[ACC_NHOLDS] = {"configurations", "logs", "dumps", "dumps"};
+static const char *const kinds[ACC_NHOLDS] = {"configurations", "logs", "samples", "dumps", "dumps"};
 
 /* --- looking --- */
 
@@ -96,7 +96,7 @@ void
 side_look(struct plan *p, const char *device, const char *bench)
 {
 	static const char *const names[NSIDES] = {"device", "bench", "second bench"};
-	static const char *const judges[ACC_NHOLDS] = {"acccheck", "acccurve", "accfirstbad",
+	static const char *const judges[ACC_NHOLDS] = {"acccheck", "acccurve", "acctoken", "accfirstbad",
 		"accfirstbad"};
 	const char *const path[NSIDES] = {device, bench, p->opt->noise};
 	bool first = true;

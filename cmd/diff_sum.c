@@ -95,6 +95,8 @@ equal(const struct sum *s, enum acc_holds what)
 		return diff_text(
 			acc_tr(s->apart ? "%.0f steps within the limits" : "%.0f steps equal"),
 			s->steps);
+	case ACC_HOLDS_SAMPLES:
+		return acc_tr("samples agree");
 	case ACC_HOLDS_WEIGHTS:
 		return acc_tr(s->apart ? "weights within the tolerance" : "weights equal");
 	default:
@@ -106,9 +108,9 @@ static const char *
 said(const struct sum *s, enum acc_holds what)
 {
 	static const char *const differ[ACC_NHOLDS] = {"configurations differ", "logs differ",
-		"weights differ", "dumps differ"};
+		"samples differ", "weights differ", "dumps differ"};
 	static const char *const unread[ACC_NHOLDS] = {"a configuration could not be compared",
-		"a log could not be compared", "weights could not be compared",
+		"a log could not be compared", "samples could not be compared", "weights could not be compared",
 		"a dump could not be compared"};
 	const char *text;
 	if (s->bad == 0 && s->failed > 0)

@@ -31,7 +31,7 @@ page_options() { # the same of a man page: the flags of its list items
 }
 
 @test "lists fit a terminal" {
-	for p in accalign accaudit acccurve accdump-read accfirstbad accfmt accmetric; do
+	for p in accalign accaudit acccurve accdump-read accfirstbad accfmt accmetric acctoken; do
 		script -qec "stty cols 80; '$BIN/$p' --list" /dev/null | tr -d '\r' >"$BATS_TEST_TMPDIR/list"
 		[ "$(wc -l <"$BATS_TEST_TMPDIR/list")" -ge 3 ]
 		[ "$(wc -L <"$BATS_TEST_TMPDIR/list")" -le 80 ] || { cat "$BATS_TEST_TMPDIR/list"; false; }

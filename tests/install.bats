@@ -194,7 +194,7 @@ print(os.path.realpath(so), bool(ctypes.CDLL(so).acc_rec_open))'
 	in=(env PATH="$PWD/bin")
 	# Only root may leave everything else behind.
 	[ "$(id -u)" -ne 0 ] || in=(chroot .)
-	for p in accdump-read accalign accfold accmetric accaudit accfirstbad accfmt acccurve acccheck accplot; do
+	for p in accdump-read accalign accfold accmetric accaudit accfirstbad accfmt acccurve acccheck accplot acctoken; do
 		run -0 "${in[@]}" "$p" --version
 	done
 	"${in[@]}" accdump-read device >a

@@ -35,6 +35,7 @@ void acc_nameset_release(struct acc_nameset *l);
 enum acc_holds {
 	ACC_HOLDS_CONFIGURATION,
 	ACC_HOLDS_LOG,
+	ACC_HOLDS_SAMPLES, /* of rollouts */
 	ACC_HOLDS_WEIGHTS,
 	ACC_HOLDS_DUMP,
 	ACC_NHOLDS
@@ -81,7 +82,7 @@ struct acc_glance_opt {
 };
 struct acc_glance {
 	uint64_t n;           /* records that were looked at; 0: nothing could be read */
-	enum acc_holds holds; /* configurations, logs or dumps (weights are dumps here) */
+	enum acc_holds holds; /* configurations, logs, samples or dumps (weights are dumps here) */
 	char framework[32];   /* empty: unknown */
 	bool bare;      /* tensors lie in files, and the recorder noted no statistics of them */
 	bool in_files;  /* some records refer to files */

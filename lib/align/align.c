@@ -1,4 +1,5 @@
 #include "align/impl.h"
+#include "align/sample.h"
 
 #include <stdlib.h>
 
@@ -29,6 +30,11 @@ acc_align_open(const char *tmpdir, struct acc_err *e)
 	if (al == NULL || (al->scratch = calloc(1, sizeof *al->scratch)) == NULL) {
 		free(al);
 		acc_nomem(e);
+		return NULL;
+	}
+	al->samples = acc_samples_open(tmpdir, e);
+	if (al->samples == NULL) {
+		acc_align_close(al);
 		return NULL;
 	}
 	for (int s = 0; s < 2; s++) {
@@ -65,6 +71,7 @@ acc_align_close(struct acc_align *al)
 		free(h->byop);
 	}
 	acc_scratch_free(al->scratch);
+	acc_samples_close(al->samples);
 	free(al);
 }
 
@@ -217,5 +224,7 @@ acc_align_run(struct acc_align *al, const struct acc_aligner *way, const struct 
 			rc = acc_align_loose(al, &j, rules, e);
 		acc_align_rest(al);
 	}
-	return rc < 0 ? rc : acc_align_emit(al, fn, arg, e);
+	if (rc >= 0)
+		rc = acc_align_emit(al, fn, arg, e);
+	return rc < 0 ? rc : acc_samples_run(al->samples, fn, arg, e);
 }

@@ -119,6 +119,7 @@ struct acc_align {
 	struct acc_known_names known; /* table NULL: none */
 	acc_align_bytes_fn *bytes;    /* NULL: pairs are handed out as records */
 	struct acc_scratch *scratch;
+	struct acc_samples *samples;
 };
 
 /* Memory of acc_pair_equal that is kept from call to call. */

@@ -1,5 +1,6 @@
 /* The index of one side: what the ways of pairing know of its records. */
 #include "align/impl.h"
+#include "align/sample.h"
 #include "acc/tensor.h"
 
 #define K(s) \
@@ -331,6 +332,10 @@ acc_align_add(struct acc_align *al, enum acc_side side, const struct acc_rec *r,
 		return add(al, side, r, false, e);
 	if (acc_rec_is(r, "scalar") || acc_rec_is(r, "param"))
 		return add(al, side, r, true, e);
+	if (acc_rec_is(r, "sample")) {
+		int rc = acc_samples_add(al->samples, side, r, e);
+		return rc < 0 ? rc : 1;
+	}
 	if (acc_rec_is(r, "pair"))
 		return acc_fail(e, ACC_EFORMAT, "holds pairs, which are aligned already");
 	if (acc_rec_is(r, "stack"))

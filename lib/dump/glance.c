@@ -9,7 +9,7 @@ struct looking {
 	const struct acc_glance_opt *opt;
 	uint64_t most;
 	bool nameless; /* a tensor of no pass was there */
-	bool scalar, param, op;
+	bool sample, scalar, param, op;
 	bool trouble;
 };
 
@@ -68,6 +68,7 @@ see(void *arg, struct acc_rec *r)
 		see_tensor(l, r);
 	else if (acc_rec_is(r, "source"))
 		see_source(g, r);
+	l->sample |= acc_rec_is(r, "sample");
 	l->scalar |= acc_rec_is(r, "scalar");
 	l->param |= acc_rec_is(r, "param");
 	l->op |= acc_word_in("arg call pair", r->kind);
@@ -150,7 +151,8 @@ look(struct acc_glance *g, const char *path, const struct acc_glance_opt *opt, u
 			"no record: the dump is empty, or nothing in it was selected");
 		hear(&l, &none);
 	}
-	g->holds = l.op || !(l.scalar || l.param) ? ACC_HOLDS_DUMP
+	g->holds = l.sample                       ? ACC_HOLDS_SAMPLES
+		   : l.op || !(l.scalar || l.param) ? ACC_HOLDS_DUMP
 		   : l.param                      ? ACC_HOLDS_CONFIGURATION
 						  : ACC_HOLDS_LOG;
 	if (rc == 0 && l.nameless && most == LOOK) {

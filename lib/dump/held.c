@@ -271,6 +271,8 @@ kind_of(const char *path, const char *form, enum acc_holds *holds, struct acc_er
 		*holds = ACC_HOLDS_CONFIGURATION;
 	else if (is_in(logs, form))
 		*holds = ACC_HOLDS_LOG;
+	else if (is_in("samples_json samples_pt samples_npz", form))
+		*holds = ACC_HOLDS_SAMPLES;
 	else if (is_in("safetensors gguf onnx pt2 hdf5 flax dcp megatron universal msckpt", form))
 		*holds = ACC_HOLDS_WEIGHTS;
 	else if (is_in("npy npz pt hand", form) && (params = acc_glance_params(path, e)) > 0)

@@ -38,7 +38,7 @@ const struct acc_known acc_known[] = {
 	WHOLE("frames") WHOLE("data") WHOLE("side")
 	/* scalar, param */
 	SIDED("tag") SIDED("tag.raw") SIDED("res") SIDED("class") SIDED("counted") SIDED("run")
-		SIDED("where") SIDED("dialect") SIDED("maybe") SIDED("few") SIDED("given") WHOLE("group")
+		SIDED("where") SIDED("dialect") SIDED("maybe") SIDED("few") SIDED("given") SIDED("group")
 	/* curve */
 	WHOLE("role") WHOLE("n") WHOLE("begin") WHOLE("end") WHOLE("first") WHOLE("apart") WHOLE(
 		"beyond") WHOLE("stays") WHOLE("max_abs") WHOLE("max_rel") WHOLE("most_rel")
@@ -70,6 +70,10 @@ const struct acc_known acc_known[] = {
 					SIDED("audit.part") SIDED("audit.left") SIDED("audit.open")
 						SIDED("audit.cause") SIDED("audit.doubt")
 							SIDED("audit.skip") SIDED("audit.ranks")
+	/* sample, rollout */
+	SIDED("sample") SIDED("version") SIDED("finish") SIDED("cached") SIDED("ids") SIDED("start") SIDED("tokens")
+		SIDED("logp.rollout") SIDED("logp.train") SIDED("logp.ref") SIDED("mask") SIDED("top.n") SIDED("top.ids")
+			SIDED("top.logp") SIDED("pad") SIDED("counted.pad") SIDED("prompt") SIDED("response") WHOLE("tok.n") WHOLE("tok.samples") WHOLE("tok.k1") WHOLE("tok.k1_se") WHOLE("tok.k2") WHOLE("tok.k2_se") WHOLE("tok.k3") WHOLE("tok.k3_se") WHOLE("tok.rms") WHOLE("tok.abs") WHOLE("tok.max_abs") WHOLE("tok.exp_abs") WHOLE("tok.ratio_min") WHOLE("tok.ratio_mean") WHOLE("tok.ratio_max") WHOLE("tok.clip") WHOLE("tok.ess") WHOLE("tok.ess_seq") WHOLE("tok.chi2") WHOLE("tok.chi2_seq") WHOLE("tok.log_ppl_diff") WHOLE("tok.log_ppl_abs_diff") WHOLE("tok.log_ppl_diff_max") WHOLE("tok.log_ppl_diff_min") WHOLE("tok.ppl_ratio") WHOLE("tok.prob_diff_mean") WHOLE("tok.prob_diff_max") WHOLE("tok.prob_diff_std") WHOLE("tok.pearson") WHOLE("tok.entropy_a") WHOLE("tok.entropy_b") WHOLE("tok.log_ratio") WHOLE("tok.max") WHOLE("tok.max_at") WHOLE("tok.parted") WHOLE("tok.parted_at") WHOLE("tok.at")
 	/* the ranks as one */
 	SIDED("fold") SIDED("fold.key") SIDED("fold.rank") SIDED("fold.by") SIDED("fold.ranks")
 		SIDED("fold.shape") SIDED("fold.own") SIDED("fold.mesh") SIDED("fold.differs")

@@ -1,0 +1,216 @@
+/* token.h - what the files of lib/token share */
+#ifndef TOKEN_TOKEN_H
+#define TOKEN_TOKEN_H
+
+#include "acc/say.h"
+#include "acc/token.h"
+
+#include <math.h>
+
+enum { SIDE_A, SIDE_B, NSIDE };
+
+/* A sample of one side, as its record has it. */
+struct tok_side {
+	bool is;
+	struct acc_str name, sample, group, version, finish, prompt, response;
+	const int64_t *ids; /* NULL: not known */
+	size_t n, start;    /* tokens; of these the prompt's */
+	const struct acc_str *token;
+	size_t ntoken; /* texts of the response's tokens */
+	double *logp;  /* of all n; INFINITY: none; NULL: of none */
+	size_t room;
+	const uint8_t *mask; /* or NULL */
+	const int64_t *topn, *topid;
+	size_t ntop; /* tokens with choices: the response's */
+	double *top; /* log-probabilities of all choices */
+	size_t ntopv, top_room;
+	int64_t step, rank, cached, pad, counted;
+	bool single; /* its log-probabilities are of one column, whichever side it is */
+};
+
+/* How two sequences of ids part. */
+enum tok_part {
+	PART_NONE,
+	PART_BOS,               /* one begins with an id more */
+	PART_PADDING,           /* one has ids of padding more */
+	PART_TEMPLATE,          /* one has a stretch more in its prompt */
+	PART_GENERATION_PROMPT, /* at the prompt's end */
+	PART_PROMPT,            /* the prompts differ otherwise */
+	PART_RETOKENISED,
+	PART_ENDS, /* one ends early */
+	PART_TIE,  /* the first choice and the second are as good as the same */
+	PART_VOCABULARY,
+	PART_OTHER,
+	NPART
+};
+
+struct tok_parting {
+	enum tok_part how;
+	size_t at;        /* position in the first side's ids */
+	bool prompt;      /* within the prompt */
+	int more;         /* which side has more: SIDE_A or SIDE_B */
+	size_t extra;     /* so many */
+	double margin;    /* of first and second choice there; NAN: not known */
+	const char *text; /* sentence of it, in the caller's arena */
+};
+
+/* Of one sample, what stays. */
+struct tok_sum {
+	uint64_t name; /* where its name lies */
+	uint32_t name_n;
+	uint32_t n; /* tokens compared */
+	uint32_t tokens, parted_at;
+	uint8_t parted; /* enum tok_part */
+	uint8_t flags;
+	double s1, s2, s3, sabs,
+		sa;      /* sums of l, l^2, k3's term, |l|; of the rollout's log-probabilities */
+	float max;       /* largest |l|, its sign, */
+	uint32_t max_at; /* and place in the response */
+	float low;       /* least log-probability of the rollout */
+	int64_t step, rank[NSIDE], cached, pad;
+	uint64_t version, group, finish;
+	uint32_t order;
+};
+enum {
+	FLAG_CONST_A = 1,
+	FLAG_CONST_B = 2,
+	FLAG_VERSIONS = 4, /* the two sides name versions of the weights that differ */
+	FLAG_HAS_VERSION = 8,
+	FLAG_ABORT = 16,
+	FLAG_LATER = 32, /* not the first of its prompt */
+	FLAG_NAN = 64
+};
+
+/* Sums over all tokens, in the order in which they come. */
+enum { TOK_POSITIONS = 1 << 16, TOK_BINS = 64, NSHIFT = 2, NSCALE = 6 };
+struct tok_cell {
+	double n, s1, s2;
+};
+struct tok_all {
+	double n, s1, s2, s3, sabs, sexp, max_ratio;
+	double w, w2;                                /* of exp(l), exp(2 l) */
+	double clipped, rho2;                        /* of chi2_token */
+	double pa, pb, paa, pbb, pab, pd, pdd, pmax; /* probabilities */
+	double a, b, aa, bb, ab;
+	double bbb, bbbb, abb; /* for a fit in b and b^2 */
+	double seq_w, seq_w2, seq_rho2, seq_n, ppl, dppl, dppl_abs, dppl_max, dppl_min;
+	double ent[NSIDE], nent[NSIDE];
+	/* What the named causes need. */
+	double shift[NSHIFT], shift0[NSHIFT], nshift[NSHIFT]; /* b one later, one earlier */
+	double scale[NSCALE], nscale[NSCALE];
+	double da, db, dab, nd, dres; /* differences of first and second choice */
+	double one, nones;            /* rollout's log-probability 0 where the trainer's is not */
+	double most, least;           /* the largest and least l */
+	double topless[NSIDE],
+		ntop[NSIDE]; /* tokens whose choices' probabilities do not sum up to 1; and all */
+	double bf16[NSIDE], fp16[NSIDE];
+	double grid[NSIDE],
+		ngrid[NSIDE]; /* differences of two choices that logits of bf16 would have */
+	struct tok_cell seen[2];
+	struct tok_cell bin[TOK_BINS]; /* by the size of |l|, powers of 2 */
+	struct tok_cell *place, *end;  /* by position in the response; in the whole */
+	size_t nplace, nend;
+	/* Of the masks: tokens that one alone has; samples where they differ, where one is the other one token
+	 * later, where the one more is the last; tokens of prompts and padding that are counted. */
+	uint64_t mask_more[NSIDE], mask_samples, mask_shift, mask_last, mask_prompt[NSIDE],
+		counted[NSIDE];
+	size_t mask_first;      /* the first such sample */
+	uint64_t masked[NSIDE]; /* samples with a mask */
+	uint64_t absent[NSIDE]; /* tokens without log-probability on that side alone */
+	uint64_t nans[NSIDE], positive[NSIDE];
+};
+
+struct acc_tokens {
+	struct acc_token_opt opt;
+	struct tok_side side[NSIDE];
+	struct tok_all all, noise;
+	struct tok_sum *sum;
+	size_t n, cap;
+	struct acc_buf names;
+	struct acc_map prompts;                                   /* hashes of prompts that came */
+	uint64_t pairs, only[NSIDE], uncompared, byside, unknown; /* samples */
+	struct tok_first { /* the first sample that parts, of each kind */
+		uint64_t n;
+		size_t sample;
+		const char *text;
+		size_t at;
+	} part[NPART];
+	const char *uncompared_why;
+	double noise_rms, limit, range;
+	const char *limit_from;
+	struct acc_arena mem, one;
+	struct {
+		uint64_t *slot;
+		size_t cap;
+	} seen;
+	/* what is handed out */
+	struct acc_rec out;
+	struct tok_finding {
+		const char *what, *rule, *text, *limit_from;
+		size_t sample; /* SIZE_MAX: of none */
+		int64_t at;    /* -1: of none */
+		double value, limit;
+	} finding[64];
+	size_t nfinding, at;
+	size_t *worst;
+	size_t nworst, nsteps;
+	struct tok_step {
+		int64_t step;
+		double n, s1, s2, s3, sexp;
+	} * steps;
+	size_t cap_steps;
+	int status;
+	const struct acc_token_cause *cause;
+};
+
+/* A side out of a record, under a prefix; column: SIDE_A prefers what generated, SIDE_B what trains. 0 or < 0. */
+int tok_side_read(struct tok_side *s, const struct acc_rec *r, const char *prefix, int column,
+	struct acc_err *e);
+void tok_side_release(struct tok_side *s);
+/* Which part of b's ids lies at a's position 0: position in b minus position in a. False: nothing tells. */
+bool tok_offset(const struct tok_side *a, const struct tok_side *b, int64_t *off);
+/* Where and how the ids part; texts in m. *same: tokens of a's response that have the same before them. */
+struct tok_parting tok_part(const struct tok_side *a, const struct tok_side *b, int64_t off,
+	size_t *same, struct acc_arena *m);
+extern const char *const tok_part_rule[NPART];
+
+/* Take the tokens of a's response [0, same). */
+int tok_sums(struct acc_tokens *t, struct tok_all *all, struct tok_sum *sum,
+	const struct tok_side *a, const struct tok_side *b, int64_t off, size_t same,
+	struct acc_err *e);
+int tok_all_open(struct tok_all *w, struct acc_err *e);
+void tok_all_close(struct tok_all *w);
+
+/* For causes. Root mean square of n squares; the finding of a cause, with what is left without it; is a
+ * difference of this size what noise has; the sample with the largest l. */
+double tok_rms(double s2, double n);
+struct tok_finding *tok_named(struct acc_tokens *t, const char *rule, size_t sample, double left);
+bool tok_small(const struct acc_tokens *t, double s2, double n);
+size_t tok_worst(const struct acc_tokens *t);
+/* Causes that some samples have and the others have not; a few samples; a stretch of positions. */
+bool tok_groups(struct acc_tokens *t);
+bool tok_samples(struct acc_tokens *t);
+bool tok_position(struct acc_tokens *t);
+/* Name the cause of a difference, if one fits: its finding. */
+int tok_cause(struct acc_tokens *t, struct acc_err *e);
+struct tok_finding *tok_find(struct acc_tokens *t, const char *what, const char *rule);
+struct acc_str tok_name(const struct acc_tokens *t, size_t sample);
+
+/* How far a root mean square of l may be by rounding, times the unit and the range of logits. */
+#define TOK_NOISE 6.0
+/* As many times as far as the noise of a second scoring. */
+#define TOK_NOISE_RUN 2.0
+/* One token, times what all may be by. */
+#define TOK_ONE 16.0
+/* Two choices are a tie, times the unit and the range of logits. */
+#define TOK_TIE 24.0
+/* What a few tokens own of the sum of squares where they are the cause, at least. */
+#define TOK_SHARE 0.75
+/* What a temperature leaves of the sum of squares, at most. */
+#define TOK_FIT 0.4
+/* A part that is at fault is so many times as far off as the rest. */
+#define TOK_APART 4.0
+/* Standard errors of a mean that is not noise. */
+#define TOK_MEAN 6.0
+
+#endif

@@ -1,0 +1,198 @@
+load helper
+# Samples of rollouts: their readers, how they are joined, and what acctoken says of them.
+R=$DATA/rollout
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+}
+
+# What is said of two files: "what rule" of each finding, one a line.
+said() { # rollout trainer [option...]
+	accalign "$1" "$2" | acctoken "${@:3}" | accfmt --json | jq -r 'select(.kind == "finding") | "\(.what) \(.rule)"'
+}
+
+text() { # rollout trainer, of this rule
+	accalign "$1" "$2" | acctoken | accfmt --json | jq -r --arg r "$3" 'select(.rule == $r) | .text'
+}
+
+# Samples as JSON Lines: id, prompt ids, response ids, log-probabilities; more fields by jq.
+samples() { # file, jq filter over the fixture's samples
+	jq -c "$2" "$R/hand.jsonl" >"$1"
+}
+
+@test "every form holds the same ids and log-probabilities" {
+	for f in hand.jsonl verl.jsonl sglang.json completion.json tokens.jsonl scored.jsonl rollout_3.pt hand.npz \
+		packed.npz openrlhf.pt; do
+		accalign "$R/hand.jsonl" "$R/$f" | acctoken | accfmt >out
+		grep -q "^75 tokens of 6 samples: the same, bit for bit" out || { echo "$f"; cat out; false; }
+	done
+	# Texts of tokens alone join by the responses' texts.
+	accalign "$R/verl.jsonl" "$R/batch.jsonl" | acctoken | accfmt | grep -q "^75 tokens of 6 samples: the same"
+	# Texts alone: nothing else is said of them.
+	[ "$(said "$R/verl.jsonl" "$R/texts.jsonl")" = "clean ids" ] ||
+		{ said "$R/verl.jsonl" "$R/texts.jsonl"; false; }
+	for f in trainer.jsonl train_3_0.pt verl.pt all.jsonl; do
+		[ "$(said "$R/hand.jsonl" "$R/$f")" = "clean noise" ] || { echo "$f"; said "$R/hand.jsonl" "$R/$f"; false; }
+	done
+}
+
+@test "what a record holds: ids without padding, the prompt's length, step and rank" {
+	accdump-read "$R/verl.pt" | accfmt --json | jq -c 'select(.kind == "sample") | [.ids, .start]' >a
+	accdump-read "$R/train_3_0.pt" | accfmt --json | jq -c 'select(.kind == "sample") | [.ids, .start]' >b
+	jq -c '[.prompt_ids + .response_ids, (.prompt_ids | length)]' "$R/hand.jsonl" >want
+	cmp a want
+	cmp b want
+	[ "$(accdump-read "$R/train_3_0.pt" | accfmt --json | jq -r 'select(.kind == "sample") | "\(.step) \(.rank)"' | sort -u)" = "3 0" ]
+	accdump-read "$R/sglang.json" | accfmt --json |
+		jq -es 'map(select(.kind == "sample")) | length == 6 and all(.version == "default" and .cached == 0 and .finish == "stop" and (.["top.n"] | unique) == [2])'
+	# A folder of steps.
+	mkdir roll
+	for s in 1 2 10; do jq -c "del(.step)" "$R/verl.jsonl" >roll/$s.jsonl; done
+	[ "$(accdump-read roll | accfmt --json | jq 'select(.kind == "sample").step' | uniq | paste -sd ' ')" = "1 2 10" ]
+}
+
+@test "the metrics are those of verl, NeMo-RL and TRL" {
+	accdump-read "$R/all.jsonl" | acctoken | accfmt --json | jq 'select(.kind == "rollout")' >got
+	python3 "$ROOT/tests/tokens/metrics.py" "$R/all.jsonl" >want
+	jq -es '.[0] as $w | .[1] as $g | $w | keys | length > 25 and all(. as $k | ($w[$k] - $g[$k] | fabs) <= 1e-11 * ($w[$k] | fabs) + 1e-16)' \
+		want got
+}
+
+@test "samples are joined by id, ids or texts, never by order" {
+	for f in hand.jsonl verl.jsonl; do
+		tac "$R/$f" >back.jsonl
+		[ "$(said "$R/$f" back.jsonl)" = "clean noise" ]
+	done
+	samples no-id.jsonl 'del(.id)'
+	tac no-id.jsonl >back.jsonl
+	[ "$(said no-id.jsonl back.jsonl)" = "clean noise" ]
+	# Numbers that each side gives by itself are no names.
+	jq -c '.id = input_line_number' no-id.jsonl >a.jsonl
+	jq -c '.id = input_line_number' back.jsonl >b.jsonl
+	[ "$(said a.jsonl b.jsonl)" = "clean noise" ]
+	# Other samples have no partner, whatever their order.
+	jq -c '.prompt_ids |= map(. + 100) | .response_ids |= map(. + 100)' no-id.jsonl >other.jsonl
+	run -2 --separate-stderr bash -c 'accalign no-id.jsonl other.jsonl | acctoken >/dev/null'
+	[[ $stderr == "acctoken: nothing was judged: "* ]]
+}
+
+@test "ids first: which part, and how" {
+	while IFS=@ read -r rule filter words; do
+		samples t.jsonl "$filter"
+		[[ "$(said "$R/hand.jsonl" t.jsonl)" == "culprit $rule"$'\n'* ]] || { echo "$rule: $(said "$R/hand.jsonl" t.jsonl)"; false; }
+		[[ "$(text "$R/hand.jsonl" t.jsonl "$rule")" == *"$words"* ]] || { text "$R/hand.jsonl" t.jsonl "$rule"; false; }
+		run -1 bash -c "accalign '$R/hand.jsonl' t.jsonl | acctoken >/dev/null"
+	done <<'END'
+ids-bos@.prompt_ids = [1] + .prompt_ids@begins with id 1 twice
+ids-bos@.prompt_ids = .prompt_ids[1:]@which the other lacks
+ids-padding@.prompt_ids = [0,0,0] + .prompt_ids@id 0 3 times more at its beginning
+ids-padding@.prompt_ids = .prompt_ids + [0,0]@id 0 2 times more at its end
+ids-template@.prompt_ids = .prompt_ids[:1] + [70,71,72] + .prompt_ids[1:]@3 ids more at position 1 (70 71 72)
+ids-generation-prompt@.prompt_ids += [70,71]@goes on where the other's ends, by 2 ids (70 71)
+ids-prompt@.prompt_ids[2] = 99@the prompts differ from position 2 on
+ids-end@.response_ids = .response_ids[:-1] | .logprobs = .logprobs[:-1] | .response_mask = .response_mask[:-1]@one id more, 2, its last
+ids-end@.response_ids = .response_ids[:5] | .logprobs = .logprobs[:5] | .response_mask = .response_mask[:5]@ends after 5 tokens
+ids-vocabulary@.response_ids[3] = -100@id -100
+ids@.response_ids[3] = 91@part at token 3
+END
+	# Log-probabilities behind an id that parts are of another context.
+	samples t.jsonl '.response_ids[3] = 91 | .logprobs = .logprobs[:3] + (.logprobs[3:] | map(. - 1))'
+	accalign "$R/hand.jsonl" t.jsonl | acctoken --all | accfmt --json | jq -es '[.[] | select(.kind == "sample") | .["tok.n"] == 3 and .["tok.rms"] == 0] | length == 6 and all'
+	# The same text.
+	jq -c '. + {prompt: "p\(.id)", response: "r\(.id)"}' "$R/hand.jsonl" >a.jsonl
+	jq -c '.response_ids[3] = 91' a.jsonl >b.jsonl
+	[[ "$(said a.jsonl b.jsonl)" == "culprit ids-retokenised"$'\n'* ]]
+	# A tie of greedy generations is no fault; one that is none is.
+	for margin in 0.001:0 1.5:1; do
+		jq -c ".meta_info.output_top_logprobs |= map([.[0], [.[0][0] - ${margin%:*}, 6, null]])" <(jq -c '.[]' "$R/sglang.json") >a.jsonl
+		jq -c '.meta_info.output_token_logprobs[4][1] = 91 | .text += "x"' a.jsonl >b.jsonl
+		run -"${margin#*:}" bash -c 'accalign a.jsonl b.jsonl | acctoken >/dev/null'
+	done
+}
+
+@test "masks: shifted, the end, the prompt, padding" {
+	samples a.jsonl '.response_mask = [.response_mask | to_entries[] | if .key == 3 or .key == 4 then 0 else 1 end]'
+	jq -c '.response_mask = [1] + .response_mask[:-1]' a.jsonl >b.jsonl
+	[[ "$(said a.jsonl b.jsonl)" == "culprit mask-shift"* ]]
+	samples c.jsonl '.response_mask[-1] = 0'
+	[[ "$(said "$R/hand.jsonl" c.jsonl)" == "culprit mask-end"* ]]
+	samples d.jsonl '.response_mask = (.prompt_ids | map(1)) + .response_mask'
+	[[ "$(said "$R/hand.jsonl" d.jsonl)" == "culprit mask-prompt"* ]]
+	samples e.jsonl '{id, input_ids: (.prompt_ids + .response_ids + [0, 0]), logprobs: (.logprobs + [0, 0]), response_length: (.response_ids | length + 2), attention_mask: ((.prompt_ids + .response_ids | map(1)) + [0, 0]), response_mask: (.response_mask + [1, 1])}'
+	[[ "$(said "$R/hand.jsonl" e.jsonl)" == "culprit mask-padding"* ]]
+}
+
+@test "causes that numbers tell by themselves" {
+	while IFS=@ read -r rule filter; do
+		samples t.jsonl "$filter"
+		[[ "$(said "$R/hand.jsonl" t.jsonl)" == "difference log-probabilities"$'\n'"culprit $rule"* ]] ||
+			{ echo "$rule: $filter: $(said "$R/hand.jsonl" t.jsonl)"; false; }
+	done <<'END'
+scale@.logprobs |= map(exp)
+scale@.logprobs |= map(. / 2.302585092994046)
+scale@.logprobs |= map(. / 0.6931471805599453)
+placeholder@if .id == "s3" then .logprobs |= map(0) else . end
+shift@.logprobs = .logprobs[1:] + .logprobs[:1]
+shift@.logprobs = .logprobs[-1:] + .logprobs[:-1]
+token@if .id == "s2" then .logprobs[4] -= 3 else . end
+samples@if .id == "s2" then .logprobs = [.logprobs | to_entries[] | .value + (if .key % 2 == 0 then 0.5 else -0.5 end)] else . end
+processed@.logprobs |= map(. + 0.1)
+temperature@.logprobs |= map(. * 0.8)
+END
+	samples t.jsonl '.logprobs[2] = null | .logprobs[3] = null'
+	[ "$(said "$R/hand.jsonl" t.jsonl)" = $'clean noise\nunmatched tokens' ]
+	sed 's/"logprobs": \[/&NaN, /; s/, [-0-9.e]*\], "response_mask"/], "response_mask"/' "$R/hand.jsonl" >nan.jsonl
+	[[ "$(said "$R/hand.jsonl" nan.jsonl)" == "culprit not-finite"* ]]
+}
+
+@test "noise: presets, a second scoring, and nothing beside it" {
+	samples near.jsonl '.logprobs = [.logprobs | to_entries[] | .value + (if .key % 2 == 0 then 0.01 else -0.01 end)]'
+	[ "$(said "$R/hand.jsonl" near.jsonl)" = "clean noise" ]
+	[[ "$(said "$R/hand.jsonl" near.jsonl --preset exact)" == difference* ]]
+	[[ "$(said "$R/hand.jsonl" near.jsonl --preset fp32)" == difference* ]]
+	[ "$(said "$R/hand.jsonl" "$R/hand.jsonl" --preset exact)" = "clean noise" ]
+	accalign "$R/trainer.jsonl" "$R/hand.jsonl" >noise.acc
+	[[ "$(said "$R/hand.jsonl" near.jsonl --noise noise.acc)" == difference* ]]
+	[ "$(said "$R/hand.jsonl" "$R/trainer.jsonl" --noise noise.acc)" = "clean noise" ]
+	accdump-read "$ROOT/examples/logs/npu.log" >log.acc
+	fails "no pair of samples in it" bash -c 'acctoken --noise log.acc noise.acc >/dev/null'
+	fails "no preset 'x'" bash -c 'acctoken --preset x 2>&1 >/dev/null | head -1 >&2; exit 2'
+	run -2 --separate-stderr bash -c "accdump-read '$R/hand.jsonl' | acctoken >/dev/null"
+	[[ $stderr == "acctoken: nothing was judged: "* ]]
+}
+
+@test "a bad line is named, and those behind it are read" {
+	{ head -2 "$R/hand.jsonl"; echo '{"id": "s9", "prompt_ids": [1, 2'; tail -n +3 "$R/hand.jsonl"; } >cut.jsonl
+	run -2 --separate-stderr bash -c 'accdump-read cut.jsonl >cut.acc'
+	[[ ${stderr_lines[0]} == "accdump-read: cut.jsonl: sample 3: "* ]]
+	[[ ${stderr_lines[1]} == "accdump-read: cut.jsonl: 1 of 7 samples could not be read" ]]
+	[ "$(accfmt --json cut.acc 2>/dev/null | grep -c '"kind":"sample"')" -eq 6 ]
+	jq -c '.logprobs = .logprobs[:3]' "$R/hand.jsonl" >few.jsonl
+	run -2 --separate-stderr bash -c 'accdump-read few.jsonl >/dev/null'
+	[[ ${stderr_lines[0]} == *"sample 1: 3 values for "*" tokens"* ]]
+	[ "${#stderr_lines[@]}" -eq 6 ]
+	run -2 --separate-stderr accdiff "$R/hand.jsonl" cut.jsonl
+	[[ $stderr == *"sample 3: "* ]]
+}
+
+@test "accdiff takes samples; steps become curves" {
+	run -0 accdiff "$R/hand.jsonl" "$R/train_3_0.pt"
+	[[ $output == *"noise: 75 tokens of 6 samples"* ]]
+	samples t.jsonl '.logprobs |= map(. * 0.8)'
+	run -1 accdiff "$R/hand.jsonl" t.jsonl
+	[[ $output == *"a temperature of about"* && $output == *"record sample"* ]]
+	mkdir a
+	for s in 1 2 3; do
+		jq -c ".step = $s" "$R/all.jsonl" >a/$s.jsonl
+	done
+	accdump-read a | acctoken --curves >a.acc
+	[ "$(accfmt --json a.acc | jq -r 'select(.kind == "scalar" and .tag == "rollout/k3") | .step' | paste -sd ' ')" = "1 2 3" ]
+	accalign a.acc a.acc | acccurve --preset exact >/dev/null
+}
+
+@test "the example of README" {
+	cd "$ROOT"
+	run -1 accdiff examples/rollout/rollout.jsonl examples/rollout/trainer.pt
+	sed -n '/^    [$] accdiff examples\/rollout/,/^Read are/p' README.md | grep '^    [a-z]' | sed 's/^ *//' | paste -sd ' ' >"$BATS_TEST_TMPDIR/want"
+	grep -qF "$(cat "$BATS_TEST_TMPDIR/want")" <<<"$output"
+}
