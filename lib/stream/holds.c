@@ -192,6 +192,8 @@ payload_of(struct acc_came *seen, const struct acc_rec *r, struct acc_err *e)
 	const struct acc_str side = acc_get_text(r, "", "side");
 	const unsigned k = side.n == 0 ? 0 : side.p[0] == 'a' ? 1 : 2;
 	const int64_t seq = acc_get_int(r, "", "seq", -1);
+	if (acc_get(r, "", "src") == NULL)
+		return 0; /* it names none, and who takes payload says so */
 	seen->payload = true;
 	for (size_t i = 0; i < seen->list.n; i += sizeof(uint64_t)) {
 		uint64_t id;
