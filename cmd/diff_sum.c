@@ -63,7 +63,8 @@ sum_part(struct sum *s, enum acc_holds what, int status, const char *name, int f
 	if (s->bad++ == 0)
 		s->first = what == ACC_HOLDS_WEIGHTS && strcmp(name, ".") != 0
 				   ? diff_text(acc_tr("weights differ in %s"), diff_plain(name))
-				   : what == ACC_HOLDS_WEIGHTS ? NULL : first;
+			   : what == ACC_HOLDS_WEIGHTS ? NULL
+						       : first;
 }
 
 /* --- the line --- */

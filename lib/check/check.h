@@ -103,7 +103,7 @@ struct side {
 	struct acc_map at; /* dialect and key -> the last of p[] that has them */
 	bool has[DIALECT_N];
 	bool few[DIALECT_N]; /* by few names, so that what is not there may be another program's */
-	bool whole_env; /* the whole environment was given */
+	bool whole_env;      /* the whole environment was given */
 	bool whole
 		[DIALECT_N]; /* everything that a tool can be told, as it prints it when it starts */
 	struct expr_row vals[DIALECT_N]; /* of fields[] of the list */

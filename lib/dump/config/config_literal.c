@@ -505,8 +505,7 @@ read_literals(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		acc_dump_note(c, path, "line %llu: %s is no literal, and not read",
 			(unsigned long long)r.left_line, r.left_key);
 	else if (rc == 0 && r.left > 0)
-		acc_dump_note(c, path,
-			"line %llu: %s is no literal, and not read, nor are %u more",
+		acc_dump_note(c, path, "line %llu: %s is no literal, and not read, nor are %u more",
 			(unsigned long long)r.left_line, r.left_key, r.left - 1);
 	if (rc == 0)
 		rc = acc_params_put(&r.ps, r.toml ? "toml" : "python", acc_params_own(&r.ps),

@@ -17,7 +17,7 @@ struct param {
 	uint64_t line;
 	enum dialect dialect;
 	bool maybe;
-	bool few; /* whose it is, few names say */
+	bool few;    /* whose it is, few names say */
 	bool record; /* line is the number of a record */
 };
 
