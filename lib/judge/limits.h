@@ -216,8 +216,8 @@
 		"a fault is in what " \
 		"follows it; three in four may follow") \
 	X(NOISE_WEIGHT, 2, \
-		"times what a weight differs by between two runs of the bench, in the whole, and " \
-		"twice that in its worst element: it is inside their spread", \
+		"times two runs of the bench: a weight off by no more, and twice that in its worst " \
+		"element, is inside", \
 		"of 16 elements, chance passes it once in 600")
 
 #define LIMIT_CARRIED(X, N) \
