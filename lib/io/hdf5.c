@@ -671,5 +671,5 @@ acc_hdf5_read(int fd, uint64_t base, uint64_t size, acc_hdf5_fn *fn, void *arg, 
 	if (rc == 0)
 		rc = object(&h, root);
 	acc_ids_release(&h.seen);
-	return rc;
+	return rc < 0 && e->code < 0 ? e->code : rc;
 }
