@@ -60,8 +60,8 @@ check_words(const char *opt, const char *const *pattern, size_t n, const char *c
 	}
 }
 
-static const char *const kind_words[] = {"tensor", "arg", "call", "scalar", "param", "stack", "sample",
-	"source", "pair", "curve", "finding", NULL};
+static const char *const kind_words[] = {"tensor", "arg", "call", "scalar", "param", "stack",
+	"sample", "source", "pair", "curve", "finding", NULL};
 static const char *const pass_words[] = {"forward", "backward", "grad", "debug", NULL};
 static const char *const io_words[] = {"in", "kw", "out", "param", "grad", NULL};
 

@@ -12,8 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const kinds[ACC_NHOLDS] = {"configuration", "log", "samples", "weights",
-	"dump"};
+static const char *const kinds[ACC_NHOLDS] = {"configuration", "log", "samples", "weights", "dump"};
 static const char *const sides[2] = {"device", "bench"};
 
 struct job {

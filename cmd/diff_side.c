@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-static const char *const kinds[ACC_NHOLDS] = {"configurations", "logs", "samples", "dumps", "dumps"};
+static const char *const kinds[ACC_NHOLDS] = {"configurations", "logs", "samples", "dumps",
+	"dumps"};
 
 /* --- looking --- */
 
@@ -96,8 +97,8 @@ void
 side_look(struct plan *p, const char *device, const char *bench)
 {
 	static const char *const names[NSIDES] = {"device", "bench", "second bench"};
-	static const char *const judges[ACC_NHOLDS] = {"acccheck", "acccurve", "acctoken", "accfirstbad",
-		"accfirstbad"};
+	static const char *const judges[ACC_NHOLDS] = {"acccheck", "acccurve", "acctoken",
+		"accfirstbad", "accfirstbad"};
 	const char *const path[NSIDES] = {device, bench, p->opt->noise};
 	bool first = true;
 	p->holds = ACC_HOLDS_DUMP;

@@ -111,8 +111,8 @@ said(const struct sum *s, enum acc_holds what)
 	static const char *const differ[ACC_NHOLDS] = {"configurations differ", "logs differ",
 		"samples differ", "weights differ", "dumps differ"};
 	static const char *const unread[ACC_NHOLDS] = {"a configuration could not be compared",
-		"a log could not be compared", "samples could not be compared", "weights could not be compared",
-		"a dump could not be compared"};
+		"a log could not be compared", "samples could not be compared",
+		"weights could not be compared", "a dump could not be compared"};
 	const char *text;
 	if (s->bad == 0 && s->failed > 0)
 		return acc_tr(unread[what]);

@@ -151,10 +151,10 @@ look(struct acc_glance *g, const char *path, const struct acc_glance_opt *opt, u
 			"no record: the dump is empty, or nothing in it was selected");
 		hear(&l, &none);
 	}
-	g->holds = l.sample                       ? ACC_HOLDS_SAMPLES
+	g->holds = l.sample                         ? ACC_HOLDS_SAMPLES
 		   : l.op || !(l.scalar || l.param) ? ACC_HOLDS_DUMP
-		   : l.param                      ? ACC_HOLDS_CONFIGURATION
-						  : ACC_HOLDS_LOG;
+		   : l.param                        ? ACC_HOLDS_CONFIGURATION
+						    : ACC_HOLDS_LOG;
 	if (rc == 0 && l.nameless && most == LOOK) {
 		struct acc_glance_opt silent = *opt;
 		silent.trouble = NULL;

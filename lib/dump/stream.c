@@ -12,8 +12,8 @@ holds_stream(const struct acc_probe *p)
 	struct acc_inflate *z = acc_inflate_open(ACC_INFLATE_GZIP, NULL);
 	if (z == NULL)
 		return true; /* no memory to look: to read it says so */
-	bool yes = acc_inflate_run(z, p->head, &nin, out, &nout, NULL) >= 0 &&
-		   out[0] != 0x1f && acc_is_stream(out, nout);
+	bool yes = acc_inflate_run(z, p->head, &nin, out, &nout, NULL) >= 0 && out[0] != 0x1f &&
+		   acc_is_stream(out, nout);
 	acc_inflate_close(z);
 	return yes;
 }

@@ -537,7 +537,8 @@ int acc_fold_sight(struct acc_fold *f, struct acc_err *e);
 void acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 	uint32_t i, struct folded *d);
 /* Of one rank, is it no micro-batch's, as what cuts the batch, and the optimizer? Then it is what it is. */
-bool acc_fold_is_one(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v);
+bool acc_fold_is_one(const struct acc_fold *f, const struct fold_step *t,
+	const struct fold_virtual *v);
 /* Has each rank all of it? */
 bool acc_fold_replicated(const struct acc_fold_layout *l);
 

@@ -50,11 +50,13 @@ static const char *const param_pair_short[] = {"a.key", "a.value", "b.value", "h
 static const char *const finding_keys[] = {"kind", "what", "name", "io", "pos", "step", "rank",
 	"rule", "value", "limit", "limit_from", "confidence", "ranked", "text", NULL};
 /* Those of a dump, and those of acctoken. */
-static const char *const sample_keys[] = {"kind", "name", "step", "rank", "sample", "group", "version", "finish",
-	"start", "prompt", "response", "tok.n", "tok.k1", "tok.k3", "tok.rms", "tok.log_ratio", "tok.max",
-	"tok.max_at", "tok.parted", "tok.parted_at", "what", "rule", "value", "limit", "limit_from", "text", NULL};
-static const char *const sample_short[] = {"name", "step", "rank", "group", "version", "finish", "start", "prompt",
-	"response", "tok.n", "tok.rms", "tok.k3", "tok.max", "tok.max_at", "tok.parted", "tok.parted_at", NULL};
+static const char *const sample_keys[] = {"kind", "name", "step", "rank", "sample", "group",
+	"version", "finish", "start", "prompt", "response", "tok.n", "tok.k1", "tok.k3", "tok.rms",
+	"tok.log_ratio", "tok.max", "tok.max_at", "tok.parted", "tok.parted_at", "what", "rule",
+	"value", "limit", "limit_from", "text", NULL};
+static const char *const sample_short[] = {"name", "step", "rank", "group", "version", "finish",
+	"start", "prompt", "response", "tok.n", "tok.rms", "tok.k3", "tok.max", "tok.max_at",
+	"tok.parted", "tok.parted_at", NULL};
 static const char *const pair_short[] = {"name", "a.step", "a.rank", "a.dtype", "a.shape", "how",
 	"note", "m.max_abs", "m.err_max", "m.err_rms", "m.max_rel", "m.rel_l2", "m.ulp_max",
 	"m.nonfinite", "m.norm_relerr", "m.equal", "bad", "rule", NULL};

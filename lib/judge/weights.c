@@ -355,8 +355,8 @@ static int
 summary(struct acc_weights *t, struct acc_err *e)
 {
 	const char *text = "";
-	uint64_t pairs = t->same.n + t->cast.n + t->quantized.n + t->near.n + t->inside.n + t->other.n +
-			 t->apart.n + t->unknown.n;
+	uint64_t pairs = t->same.n + t->cast.n + t->quantized.n + t->near.n + t->inside.n +
+			 t->other.n + t->apart.n + t->unknown.n;
 	/* Square matrices alone turned: nobody has meant that. */
 	bool turned = t->turned > 0 && t->convention == 0 && t->straight > 0;
 	bool unmatched = t->only[ACC_A].n + t->only[ACC_B].n > 0;

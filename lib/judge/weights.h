@@ -56,7 +56,8 @@ enum { ACC_NRANKED = 8 };
 struct acc_weights {
 	struct acc_case *c;
 	bool unseen; /* some are not compared, and statistics say nothing of them */
-	struct acc_some same, cast, quantized, near, inside, other, apart, unknown; /* each pair is one of these */
+	struct acc_some same, cast, quantized, near, inside, other, apart,
+		unknown; /* each pair is one of these */
 	struct acc_some only[2], renamed, guessed, laid, dtype;
 	struct acc_odd odd;
 	struct acc_copies copies;

@@ -38,7 +38,8 @@ const struct acc_known acc_known[] = {
 	WHOLE("frames") WHOLE("data") WHOLE("side")
 	/* scalar, param */
 	SIDED("tag") SIDED("tag.raw") SIDED("res") SIDED("class") SIDED("counted") SIDED("run")
-		SIDED("where") SIDED("dialect") SIDED("maybe") SIDED("few") SIDED("given") SIDED("group")
+		SIDED("where") SIDED("dialect") SIDED("maybe") SIDED("few") SIDED("given")
+			SIDED("group")
 	/* curve */
 	WHOLE("role") WHOLE("n") WHOLE("begin") WHOLE("end") WHOLE("first") WHOLE("apart") WHOLE(
 		"beyond") WHOLE("stays") WHOLE("max_abs") WHOLE("max_rel") WHOLE("most_rel")
@@ -62,24 +63,43 @@ const struct acc_known acc_known[] = {
 	WHOLE("text.msg") WHOLE("why.msg") WHOLE("m.where.msg") WHOLE("m.skip.msg") SIDED("err.msg")
 		SIDED("audit.cause.msg") SIDED("audit.doubt.msg")
 	/* measures that are no row of a table, and what went wrong */
-	SIDED("stat.first") SIDED("stat.worst") SIDED("stat.worst.at") SIDED("s.few")
-		WHOLE("m.mode") WHOLE("m.skip") WHOLE("m.layout") WHOLE("m.padded") WHOLE("m.whole") WHOLE("m.reach") WHOLE("m.reach.rms")
-			WHOLE("m.accuracy") SIDED("err") SIDED("audit.ok") SIDED("audit.err") SIDED(
-				"audit.err_max") SIDED("audit.limit") SIDED("audit.limit_max")
-				SIDED("audit.slope") SIDED("audit.limit_slope") SIDED("audit.form")
-					SIDED("audit.part") SIDED("audit.left") SIDED("audit.open")
-						SIDED("audit.cause") SIDED("audit.doubt")
-							SIDED("audit.skip") SIDED("audit.ranks")
+	SIDED("stat.first") SIDED("stat.worst") SIDED("stat.worst.at") SIDED("s.few") WHOLE(
+		"m.mode") WHOLE("m.skip") WHOLE("m.layout") WHOLE("m.padded") WHOLE("m.whole")
+		WHOLE("m.reach") WHOLE("m.reach.rms") WHOLE("m.accuracy") SIDED("err") SIDED(
+			"audit.ok") SIDED("audit.err") SIDED("audit.err_max") SIDED("audit.limit")
+			SIDED("audit.limit_max") SIDED("audit.slope") SIDED("audit.limit_slope")
+				SIDED("audit.form") SIDED("audit.part") SIDED("audit.left") SIDED(
+					"audit.open") SIDED("audit.cause") SIDED("audit.doubt")
+					SIDED("audit.skip") SIDED("audit.ranks")
 	/* sample, rollout */
-	SIDED("sample") SIDED("version") SIDED("finish") SIDED("cached") SIDED("ids") SIDED("start") SIDED("tokens")
-		SIDED("logp.rollout") SIDED("logp.train") SIDED("logp.ref") SIDED("mask") SIDED("top.n") SIDED("top.ids")
-			SIDED("top.logp") SIDED("pad") SIDED("counted.pad") SIDED("prompt") SIDED("response") WHOLE("tok.n") WHOLE("tok.samples") WHOLE("tok.k1") WHOLE("tok.k1_se") WHOLE("tok.k2") WHOLE("tok.k2_se") WHOLE("tok.k3") WHOLE("tok.k3_se") WHOLE("tok.rms") WHOLE("tok.abs") WHOLE("tok.max_abs") WHOLE("tok.exp_abs") WHOLE("tok.ratio_min") WHOLE("tok.ratio_mean") WHOLE("tok.ratio_max") WHOLE("tok.clip") WHOLE("tok.ess") WHOLE("tok.ess_seq") WHOLE("tok.chi2") WHOLE("tok.chi2_seq") WHOLE("tok.log_ppl_diff") WHOLE("tok.log_ppl_abs_diff") WHOLE("tok.log_ppl_diff_max") WHOLE("tok.log_ppl_diff_min") WHOLE("tok.ppl_ratio") WHOLE("tok.prob_diff_mean") WHOLE("tok.prob_diff_max") WHOLE("tok.prob_diff_std") WHOLE("tok.pearson") WHOLE("tok.entropy_a") WHOLE("tok.entropy_b") WHOLE("tok.log_ratio") WHOLE("tok.max") WHOLE("tok.max_at") WHOLE("tok.parted") WHOLE("tok.parted_at") WHOLE("tok.at")
+	SIDED("sample") SIDED("version") SIDED("finish") SIDED("cached") SIDED("ids") SIDED(
+		"start") SIDED("tokens") SIDED("logp.rollout") SIDED("logp.train") SIDED("logp.ref")
+		SIDED("mask") SIDED("top.n") SIDED("top.ids") SIDED("top.logp") SIDED("pad") SIDED(
+			"counted.pad") SIDED("prompt") SIDED("response") WHOLE("tok.n")
+			WHOLE("tok.samples") WHOLE("tok.k1") WHOLE("tok.k1_se") WHOLE("tok.k2") WHOLE(
+				"tok.k2_se") WHOLE("tok.k3") WHOLE("tok.k3_se") WHOLE("tok.rms")
+				WHOLE("tok.abs") WHOLE("tok.max_abs") WHOLE("tok.exp_abs") WHOLE(
+					"tok.ratio_min") WHOLE("tok.ratio_mean") WHOLE("tok.ratio_max")
+					WHOLE("tok.clip") WHOLE("tok.ess") WHOLE("tok.ess_seq") WHOLE(
+						"tok.chi2") WHOLE("tok.chi2_seq") WHOLE("tok.log_ppl_diff")
+						WHOLE("tok.log_ppl_abs_diff") WHOLE("tok.log_ppl_diff_max") WHOLE(
+							"tok.log_ppl_diff_min") WHOLE("tok.ppl_ratio")
+							WHOLE("tok.prob_diff_mean") WHOLE(
+								"tok.prob_diff_max") WHOLE("tok.prob_diff_std")
+								WHOLE("tok.pearson") WHOLE(
+									"tok.entropy_a") WHOLE("tok.entropy_b")
+									WHOLE("tok.log_ratio") WHOLE(
+										"tok.max") WHOLE("tok.max_at")
+										WHOLE("tok.parted") WHOLE(
+											"tok.parted_at")
+											WHOLE("tok.at")
 	/* the ranks as one */
 	SIDED("fold") SIDED("fold.key") SIDED("fold.rank") SIDED("fold.by") SIDED("fold.ranks")
 		SIDED("fold.shape") SIDED("fold.own") SIDED("fold.mesh") SIDED("fold.differs")
 			SIDED("fold.lost") SIDED("fold.not_sum") SIDED("fold.undivided")
-				SIDED("fold.apart") SIDED("fold.absent") SIDED("fold.turned") SIDED(
-					"fold.unscaled") SIDED("fold.group") SIDED("s.chunks")};
+				SIDED("fold.apart") SIDED("fold.absent") WHOLE("fold.batches")
+					SIDED("fold.turned") SIDED("fold.unscaled")
+						SIDED("fold.group") SIDED("s.chunks")};
 const size_t acc_nknown = sizeof acc_known / sizeof *acc_known;
 
 static bool

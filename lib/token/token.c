@@ -14,7 +14,8 @@ const struct acc_token_preset acc_token_presets[] = {
 const size_t acc_ntoken_presets = sizeof acc_token_presets / sizeof *acc_token_presets;
 
 const struct acc_limit acc_token_limits[] = {
-	{"noise", TOK_NOISE, "root mean square of l, times the preset's unit and the range of logits",
+	{"noise", TOK_NOISE,
+		"root mean square of l, times the preset's unit and the range of logits",
 		"twice what models in bf16 have against fp32, tests/RESULTS.md"},
 	{"noise-run", TOK_NOISE_RUN, "root mean square of l, times that of --noise",
 		"twice what one side differs by from itself"},
