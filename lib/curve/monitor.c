@@ -284,7 +284,7 @@ say_parting(struct monitor *m, struct watched *w, size_t others, struct acc_err 
 		.value = w->off,
 		.limit = limit_at(m, w, w->step),
 		.limit_from =
-			"the guide's limit for norms; 1 % at the first step of a forward pass",
+			"the guide's limit for norms; 0.01 at the first step of a forward pass",
 		.why = why,
 		.nwhy = 1};
 	w->c->f.beyond = w->step;
