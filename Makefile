@@ -177,7 +177,7 @@ $(BIN)/%: $(B)/cmd/%.o $(B)/cmd/cli.o $(B)/libacc.a
 	$(CC) $(SANF) $(LDHARD) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/libacc.a $(LIBS)
 
 # What is linked statically loads no library: NO_LOADER=1 leaves the loaders out.
-$(PROGS): $(if $(NO_LOADER),$(B)/cmd/no_loader.o $(B)/cmd/no_zstd.o)
+$(PROGS): $(if $(NO_LOADER),$(B)/cmd/no_loader.o)
 $(BIN)/accfirstbad $(BIN)/accfold: $(B)/cmd/expect.o
 $(BIN)/accfmt: $(B)/cmd/fmt_files.o $(B)/cmd/fmt_ranks.o
 $(BIN)/accdiff: $(patsubst %.c,$(B)/%.o,$(sort $(wildcard cmd/diff*.c)))

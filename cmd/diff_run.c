@@ -2,6 +2,7 @@
 #include "acc/file.h"
 #include "cli.h"
 
+#include <sys/stat.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -226,7 +227,8 @@ prog_memory(void)
 	if (fd < 0)
 		cli_die("no file in memory for what programs say:");
 	/* What one program writes another opens by its number: without these names "no such file" would be said of it. */
-	if (access(diff_text("/dev/fd/%d", fd), F_OK) < 0 && errno == ENOENT)
+	struct stat st;
+	if (stat(diff_text("/dev/fd/%d", fd), &st) < 0 && acc_file_absent(errno))
 		cli_die("there is no /dev/fd, by which its programs read from one another: is /proc mounted?");
 	return fd;
 }

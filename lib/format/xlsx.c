@@ -42,6 +42,7 @@ release(void *state)
 
 #else
 
+#include <sys/stat.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -132,7 +133,8 @@ open_book(struct xlsx_book *s, struct acc_err *e)
 	if (s->fd < 0)
 		return s->fd;
 	snprintf(path, sizeof path, "/proc/self/fd/%d", s->fd);
-	if (access(path, F_OK) < 0)
+	struct stat st;
+	if (stat(path, &st) < 0)
 		return acc_fail(e, ACC_EIO,
 			"the spreadsheet cannot be written by %s, is /proc mounted?", path);
 	s->book = s->x->workbook_new_opt(path, &o);

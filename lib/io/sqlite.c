@@ -25,7 +25,7 @@ struct acc_sqlite {
 	uint64_t calls, most;
 };
 
-struct acc_rows {
+struct acc_query {
 	struct acc_sqlite *s;
 	sqlite3_stmt *q;
 	int n;
@@ -135,10 +135,10 @@ acc_sqlite_close(struct acc_sqlite *s)
 	free(s);
 }
 
-struct acc_rows *
-acc_sqlite_rows(struct acc_sqlite *s, const char *sql, struct acc_err *e)
+struct acc_query *
+acc_sqlite_query(struct acc_sqlite *s, const char *sql, struct acc_err *e)
 {
-	struct acc_rows *r = calloc(1, sizeof *r);
+	struct acc_query *r = calloc(1, sizeof *r);
 	if (r == NULL) {
 		acc_nomem(e);
 		return NULL;
@@ -148,7 +148,7 @@ acc_sqlite_rows(struct acc_sqlite *s, const char *sql, struct acc_err *e)
 	int rc = s->lib->sqlite3_prepare_v2(s->db, sql, -1, &r->q, NULL);
 	if (rc != 0) {
 		fail(s, rc, e);
-		acc_rows_close(r);
+		acc_query_close(r);
 		return NULL;
 	}
 	r->n = s->lib->sqlite3_column_count(r->q);
@@ -156,7 +156,7 @@ acc_sqlite_rows(struct acc_sqlite *s, const char *sql, struct acc_err *e)
 }
 
 void
-acc_rows_close(struct acc_rows *r)
+acc_query_close(struct acc_query *r)
 {
 	if (r == NULL)
 		return;
@@ -165,7 +165,7 @@ acc_rows_close(struct acc_rows *r)
 }
 
 int
-acc_rows_next(struct acc_rows *r, struct acc_err *e)
+acc_query_next(struct acc_query *r, struct acc_err *e)
 {
 	const struct acc_sqlite_lib *l = r->s->lib;
 	int rc = l->sqlite3_step(r->q);
@@ -187,7 +187,7 @@ acc_rows_next(struct acc_rows *r, struct acc_err *e)
 }
 
 struct acc_val
-acc_rows_value(struct acc_rows *r, int column)
+acc_query_value(struct acc_query *r, int column)
 {
 	const struct acc_sqlite_lib *l = r->s->lib;
 	struct acc_val v = acc_nil();
@@ -230,8 +230,8 @@ acc_sqlite_close(struct acc_sqlite *s)
 	(void)s;
 }
 
-struct acc_rows *
-acc_sqlite_rows(struct acc_sqlite *s, const char *sql, struct acc_err *e)
+struct acc_query *
+acc_sqlite_query(struct acc_sqlite *s, const char *sql, struct acc_err *e)
 {
 	(void)s;
 	(void)sql;
@@ -240,7 +240,7 @@ acc_sqlite_rows(struct acc_sqlite *s, const char *sql, struct acc_err *e)
 }
 
 int
-acc_rows_next(struct acc_rows *r, struct acc_err *e)
+acc_query_next(struct acc_query *r, struct acc_err *e)
 {
 	(void)r;
 	(void)e;
@@ -248,7 +248,7 @@ acc_rows_next(struct acc_rows *r, struct acc_err *e)
 }
 
 struct acc_val
-acc_rows_value(struct acc_rows *r, int column)
+acc_query_value(struct acc_query *r, int column)
 {
 	(void)r;
 	(void)column;
@@ -256,7 +256,7 @@ acc_rows_value(struct acc_rows *r, int column)
 }
 
 void
-acc_rows_close(struct acc_rows *r)
+acc_query_close(struct acc_query *r)
 {
 	(void)r;
 }
@@ -270,12 +270,12 @@ acc_sqlite_has(struct acc_sqlite *s, const char *table, const char *columns, str
 	size_t want = 1, found = 0;
 	int rc;
 	snprintf(sql, sizeof sql, "PRAGMA table_info(%s)", table);
-	struct acc_rows *r = acc_sqlite_rows(s, sql, e);
+	struct acc_query *r = acc_sqlite_query(s, sql, e);
 	if (r == NULL)
 		return e != NULL ? e->code : ACC_EFORMAT;
-	while ((rc = acc_rows_next(r, e)) > 0)
-		found += acc_word_in(columns, acc_rows_value(r, 1).s);
-	acc_rows_close(r);
+	while ((rc = acc_query_next(r, e)) > 0)
+		found += acc_word_in(columns, acc_query_value(r, 1).s);
+	acc_query_close(r);
 	for (const char *p = columns; *p != '\0'; p++)
 		want += *p == ' ';
 	return rc < 0 ? rc : found == want;

@@ -18,12 +18,12 @@ void acc_sqlite_close(struct acc_sqlite *s);
 int acc_sqlite_has(struct acc_sqlite *s, const char *table, const char *columns, struct acc_err *e);
 /* A query: SELECT ... FROM a table, without functions, or PRAGMA table_info(TABLE), whose second column is a name.
  * Several may be open at once, all closed before the database. */
-struct acc_rows;
-struct acc_rows *acc_sqlite_rows(struct acc_sqlite *s, const char *sql, struct acc_err *e);
+struct acc_query;
+struct acc_query *acc_sqlite_query(struct acc_sqlite *s, const char *sql, struct acc_err *e);
 /* 1: a row; 0: the end; < 0: ACC_EFORMAT where the file is damaged, ACC_ELIMIT where it cannot be right. */
-int acc_rows_next(struct acc_rows *r, struct acc_err *e);
+int acc_query_next(struct acc_query *r, struct acc_err *e);
 /* Of the row: NIL, INT, F64, TEXT or BIN, borrowed until the next row. The first is 0. */
-struct acc_val acc_rows_value(struct acc_rows *r, int column);
-void acc_rows_close(struct acc_rows *r);
+struct acc_val acc_query_value(struct acc_query *r, int column);
+void acc_query_close(struct acc_query *r);
 
 #endif

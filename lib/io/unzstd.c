@@ -1,15 +1,10 @@
 #include "io/unzstd.h"
 
-#if !defined(ACC_NO_ZSTD) && defined(__has_include)
-#if __has_include(<zstd.h>)
-#define HAVE_ZSTD 1
+#ifdef ACC_HAVE_ZSTD
 #include <dlfcn.h>
 #include <pthread.h>
 #include <zstd.h>
-#endif
-#endif
 
-#ifdef HAVE_ZSTD
 enum { WINDOW_LOG = 23 };
 
 #define CALLS(X) \

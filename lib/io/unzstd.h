@@ -7,6 +7,12 @@
 
 #include "acc/base.h"
 
+#ifdef __has_include
+#if __has_include(<zstd.h>)
+#define ACC_HAVE_ZSTD 1
+#endif
+#endif
+
 struct acc_unzstd;
 struct acc_unzstd *acc_unzstd_open(struct acc_err *e);
 /* As acc_inflate_run. Frames that need a window of more than 8 MiB are refused. */

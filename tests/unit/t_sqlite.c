@@ -32,19 +32,19 @@ rows(const char *name, char *out, size_t size, uint32_t *n, struct acc_err *e)
 {
 	int fd = open_file(name), rc;
 	struct acc_sqlite *s = acc_sqlite_open(fd, e);
-	struct acc_rows *r = s == NULL ? NULL : acc_sqlite_rows(s, "SELECT i, r, s, b FROM t", e);
+	struct acc_query *r = s == NULL ? NULL : acc_sqlite_query(s, "SELECT i, r, s, b FROM t", e);
 	size_t o = 0;
 	*n = 0;
 	rc = r == NULL ? e->code : 0;
-	while (r != NULL && (rc = acc_rows_next(r, e)) > 0) {
+	while (r != NULL && (rc = acc_query_next(r, e)) > 0) {
 		for (int i = 0; i < 4 && o + 100 < size; i++) {
-			o += value(acc_rows_value(r, i), out + o, size - o);
+			o += value(acc_query_value(r, i), out + o, size - o);
 			out[o++] = i < 3 ? ' ' : '/';
 		}
 		++*n;
 	}
 	out[o] = '\0';
-	acc_rows_close(r);
+	acc_query_close(r);
 	acc_sqlite_close(s);
 	close(fd);
 	return rc;
@@ -65,9 +65,9 @@ main(void)
 	ok(acc_sqlite_has(s, "t", "i s b", &e) == 1 && acc_sqlite_has(s, "t", "i q", &e) == 0 &&
 			acc_sqlite_has(s, "u", "i", &e) == 0,
 		"a table has its columns, another has none");
-	ok(acc_sqlite_rows(s, "DELETE FROM t", &e) == NULL && e.code == ACC_EFORMAT, "%s", e.msg);
+	ok(acc_sqlite_query(s, "DELETE FROM t", &e) == NULL && e.code == ACC_EFORMAT, "%s", e.msg);
 	e = (struct acc_err){0};
-	ok(acc_sqlite_rows(s, "SELECT hex(b) FROM t", &e) == NULL, "no function is called");
+	ok(acc_sqlite_query(s, "SELECT hex(b) FROM t", &e) == NULL, "no function is called");
 	e = (struct acc_err){0};
 	acc_sqlite_close(s);
 	close(fd);

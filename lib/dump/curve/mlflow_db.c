@@ -87,18 +87,18 @@ open_store(struct store *s, struct acc_dump_ctx *c, const char *path, struct acc
 }
 
 static struct acc_str
-text(struct acc_rows *r, int column)
+text(struct acc_query *r, int column)
 {
 	struct acc_str s;
-	struct acc_val v = acc_rows_value(r, column);
+	struct acc_val v = acc_query_value(r, column);
 	return acc_as_text(&v, &s) ? s : (struct acc_str){"", 0};
 }
 
 static int64_t
-integer(struct acc_rows *r, int column)
+integer(struct acc_query *r, int column)
 {
 	int64_t i;
-	struct acc_val v = acc_rows_value(r, column);
+	struct acc_val v = acc_query_value(r, column);
 	return acc_as_int(&v, &i) ? i : 0;
 }
 
@@ -131,14 +131,14 @@ by_time(const void *a, const void *b)
 static const char *
 experiment(struct store *s, int64_t id, struct acc_err *e)
 {
-	struct acc_rows *r = acc_sqlite_rows(s->db, "SELECT experiment_id, name FROM experiments",
+	struct acc_query *r = acc_sqlite_query(s->db, "SELECT experiment_id, name FROM experiments",
 		e);
 	const char *name = NULL;
 	int rc = r == NULL ? -1 : 1;
-	while (name == NULL && rc > 0 && (rc = acc_rows_next(r, e)) > 0)
+	while (name == NULL && rc > 0 && (rc = acc_query_next(r, e)) > 0)
 		if (integer(r, 0) == id && text(r, 1).n > 0)
 			name = acc_arena_copy(&s->mem, text(r, 1).p, text(r, 1).n);
-	acc_rows_close(r);
+	acc_query_close(r);
 	return rc < 0         ? NULL
 	       : name != NULL ? name
 			      : acc_arena_printf(&s->mem, "%lld", (long long)id);
@@ -148,10 +148,10 @@ experiment(struct store *s, int64_t id, struct acc_err *e)
 static int
 runs(struct store *s, struct acc_err *e)
 {
-	struct acc_rows *r = acc_sqlite_rows(s->db,
+	struct acc_query *r = acc_sqlite_query(s->db,
 		"SELECT run_uuid, name, experiment_id, start_time, lifecycle_stage FROM runs", e);
 	int rc = r == NULL ? e->code : 1;
-	while (rc > 0 && (rc = acc_rows_next(r, e)) > 0) {
+	while (rc > 0 && (rc = acc_query_next(r, e)) > 0) {
 		if (acc_str_is(text(r, 4), "deleted"))
 			continue;
 		if (s->n == RUNS) {
@@ -176,7 +176,7 @@ runs(struct store *s, struct acc_err *e)
 			rc = e->code < 0 ? e->code : acc_nomem(e);
 		s->n++;
 	}
-	acc_rows_close(r);
+	acc_query_close(r);
 	qsort(s->run, s->n, sizeof *s->run, by_time);
 	/* Those that have no name of their own, by their place among these. */
 	for (size_t i = 0, k = 0; i < s->n && rc == 0; i++)
@@ -198,9 +198,9 @@ run_of(const struct store *s, struct acc_str id)
 
 /* NaN is a 0 that is marked, an infinity the largest number. */
 static bool
-value_of(struct acc_rows *r, double *v)
+value_of(struct acc_query *r, double *v)
 {
-	struct acc_val f = acc_rows_value(r, 1);
+	struct acc_val f = acc_query_value(r, 1);
 	if (!acc_as_f64(&f, v))
 		return false;
 	*v = integer(r, 3) != 0 ? NAN : *v >= DBL_MAX ? INFINITY : *v <= -DBL_MAX ? -INFINITY : *v;
@@ -210,10 +210,10 @@ value_of(struct acc_rows *r, double *v)
 static int
 metrics(struct store *s, struct curves *cv, struct acc_err *e)
 {
-	struct acc_rows *r = acc_sqlite_rows(s->db,
+	struct acc_query *r = acc_sqlite_query(s->db,
 		"SELECT key, value, step, is_nan, run_uuid FROM metrics", e);
 	int rc = r == NULL ? e->code : 1;
-	for (uint64_t at = 1; rc > 0 && (rc = acc_rows_next(r, e)) > 0; at++) {
+	for (uint64_t at = 1; rc > 0 && (rc = acc_query_next(r, e)) > 0; at++) {
 		struct curve_point p = {.tag = text(r, 0), .cls = CURVE_GUESS, .at = at};
 		const struct run *of = run_of(s, text(r, 4));
 		p.has_step = true;
@@ -224,7 +224,7 @@ metrics(struct store *s, struct curves *cv, struct acc_err *e)
 		const int put = acc_curve_put(cv, &p, e);
 		rc = put < 0 ? put : 1;
 	}
-	acc_rows_close(r);
+	acc_query_close(r);
 	return rc;
 }
 
@@ -254,9 +254,9 @@ read_metrics(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 static int
 params(struct store *s, struct params *ps, struct acc_err *e)
 {
-	struct acc_rows *r = acc_sqlite_rows(s->db, "SELECT key, value, run_uuid FROM params", e);
+	struct acc_query *r = acc_sqlite_query(s->db, "SELECT key, value, run_uuid FROM params", e);
 	int rc = r == NULL ? e->code : 1;
-	for (uint64_t at = 1; rc > 0 && (rc = acc_rows_next(r, e)) > 0; at++) {
+	for (uint64_t at = 1; rc > 0 && (rc = acc_query_next(r, e)) > 0; at++) {
 		const struct run *of = run_of(s, text(r, 2));
 		const struct acc_str key = text(r, 0);
 		if (of == NULL)
@@ -271,7 +271,7 @@ params(struct store *s, struct params *ps, struct acc_err *e)
 		const int put = full == NULL ? acc_nomem(e) : acc_params_add(ps, &p, e);
 		rc = put < 0 ? put : 1;
 	}
-	acc_rows_close(r);
+	acc_query_close(r);
 	return rc;
 }
 

@@ -54,9 +54,9 @@ name_of(const struct trend *t, const struct acc_map *m, const struct acc_val *id
 }
 
 static struct acc_str
-text(struct acc_rows *r, int column)
+text(struct acc_query *r, int column)
 {
-	struct acc_val v = acc_rows_value(r, column);
+	struct acc_val v = acc_query_value(r, column);
 	return v.type == ACC_V_TEXT && memchr(v.s.p, '\0', v.s.n) == NULL ? v.s : acc_str("");
 }
 
@@ -66,14 +66,14 @@ read_names(struct trend *t, struct acc_sqlite *db, struct acc_err *e)
 {
 	char buf[4096];
 	int rc;
-	struct acc_rows *r = acc_sqlite_rows(db,
+	struct acc_query *r = acc_sqlite_query(db,
 		"SELECT target_id, target_name, vpp_stage, micro_step FROM monitoring_targets", e);
 	if (r == NULL)
 		return e != NULL ? e->code : ACC_EFORMAT;
-	while ((rc = acc_rows_next(r, e)) > 0) {
+	while ((rc = acc_query_next(r, e)) > 0) {
 		const struct acc_str name = text(r, 1);
-		const struct acc_val id = acc_rows_value(r, 0), vpp = acc_rows_value(r, 2),
-				     micro = acc_rows_value(r, 3);
+		const struct acc_val id = acc_query_value(r, 0), vpp = acc_query_value(r, 2),
+				     micro = acc_query_value(r, 3);
 		int n = snprintf(buf, sizeof buf, "%.*s\n", name.n < 3900 ? (int)name.n : 3900,
 			name.p);
 		if (vpp.type == ACC_V_INT && vpp.i > 0)
@@ -86,19 +86,19 @@ read_names(struct trend *t, struct acc_sqlite *db, struct acc_err *e)
 			(rc = keep(t, &t->target, id.i, buf, (size_t)n, e)) < 0)
 			break;
 	}
-	acc_rows_close(r);
+	acc_query_close(r);
 	r = rc < 0 ? NULL
-		   : acc_sqlite_rows(db, "SELECT metric_id, metric_name FROM monitoring_metrics",
+		   : acc_sqlite_query(db, "SELECT metric_id, metric_name FROM monitoring_metrics",
 			     e);
 	if (r == NULL)
 		return rc < 0 ? rc : e != NULL ? e->code : ACC_EFORMAT;
-	while ((rc = acc_rows_next(r, e)) > 0) {
+	while ((rc = acc_query_next(r, e)) > 0) {
 		const struct acc_str name = text(r, 1);
-		const struct acc_val id = acc_rows_value(r, 0);
+		const struct acc_val id = acc_query_value(r, 0);
 		if (id.type == ACC_V_INT && (rc = keep(t, &t->metric, id.i, name.p, name.n, e)) < 0)
 			break;
 	}
-	acc_rows_close(r);
+	acc_query_close(r);
 	return rc;
 }
 
@@ -117,10 +117,10 @@ static int
 read_stats(struct trend *t, struct acc_sqlite *db, struct acc_err *e)
 {
 	int rc;
-	struct acc_rows *r = acc_sqlite_rows(db, "PRAGMA table_info(trend_data)", e);
+	struct acc_query *r = acc_sqlite_query(db, "PRAGMA table_info(trend_data)", e);
 	if (r == NULL)
 		return e != NULL ? e->code : ACC_EFORMAT;
-	while ((rc = acc_rows_next(r, e)) > 0) {
+	while ((rc = acc_query_next(r, e)) > 0) {
 		const struct acc_str name = text(r, 1);
 		if (acc_word_in("rank step target_id metric_id", name))
 			continue;
@@ -133,7 +133,7 @@ read_stats(struct trend *t, struct acc_sqlite *db, struct acc_err *e)
 		memcpy(t->stat[t->nstat], name.p, name.n);
 		t->stat[t->nstat++][name.n] = '\0';
 	}
-	acc_rows_close(r);
+	acc_query_close(r);
 	return rc;
 }
 
@@ -162,20 +162,20 @@ read_lists(struct acc_map *have, struct trend *t, struct acc_sqlite *db, struct 
 	struct acc_str name[STATS];
 	char names[STATS][64];
 	int n = 0;
-	struct acc_rows *r = acc_sqlite_rows(db, "PRAGMA table_info(global_stats)", e);
+	struct acc_query *r = acc_sqlite_query(db, "PRAGMA table_info(global_stats)", e);
 	if (r == NULL)
 		return e != NULL ? e->code : ACC_EFORMAT;
-	while ((rc = acc_rows_next(r, e)) > 0 && n < STATS) {
+	while ((rc = acc_query_next(r, e)) > 0 && n < STATS) {
 		const struct acc_str s = text(r, 1);
 		snprintf(names[n], sizeof names[n], "%.*s", s.n < 63 ? (int)s.n : 63, s.p);
 		name[n] = acc_str(names[n]);
 		n++;
 	}
-	acc_rows_close(r);
-	r = rc < 0 ? NULL : acc_sqlite_rows(db, "SELECT * FROM global_stats", e);
+	acc_query_close(r);
+	r = rc < 0 ? NULL : acc_sqlite_query(db, "SELECT * FROM global_stats", e);
 	if (r == NULL)
 		return rc < 0 ? rc : e != NULL ? e->code : ACC_EFORMAT;
-	while ((rc = acc_rows_next(r, e)) > 0)
+	while ((rc = acc_query_next(r, e)) > 0)
 		for (int i = 0; i < n; i++)
 			for (int k = 0; k < t->nstat; k++) {
 				char key[160];
@@ -184,11 +184,11 @@ read_lists(struct acc_map *have, struct trend *t, struct acc_sqlite *db, struct 
 				if (has_stat(text(r, i), t->stat[k]) &&
 					acc_map_put(have, (struct acc_str){key, (uint32_t)len},
 						1) == NULL) {
-					acc_rows_close(r);
+					acc_query_close(r);
 					return acc_nomem(e);
 				}
 			}
-	acc_rows_close(r);
+	acc_query_close(r);
 	return rc;
 }
 
@@ -201,10 +201,10 @@ value_of(const struct acc_val *v)
 }
 
 static int
-put_row(struct trend *t, struct acc_rows *r, const struct acc_map *have, struct acc_err *e)
+put_row(struct trend *t, struct acc_query *r, const struct acc_map *have, struct acc_err *e)
 {
-	const struct acc_val rank = acc_rows_value(r, 0), step = acc_rows_value(r, 1),
-			     target = acc_rows_value(r, 2), metric = acc_rows_value(r, 3);
+	const struct acc_val rank = acc_query_value(r, 0), step = acc_query_value(r, 1),
+			     target = acc_query_value(r, 2), metric = acc_query_value(r, 3);
 	const char *name = name_of(t, &t->target, &target), *kind = name_of(t, &t->metric, &metric);
 	int rc = 0;
 	t->rows++;
@@ -217,7 +217,7 @@ put_row(struct trend *t, struct acc_rows *r, const struct acc_map *have, struct 
 	const char *behind = strchr(name, '\n');
 	for (int i = 0; i < t->nstat && rc == 0; i++) {
 		char tag[4400], key[160];
-		const struct acc_val v = acc_rows_value(r, FIXED + i);
+		const struct acc_val v = acc_query_value(r, FIXED + i);
 		struct curve_point p = {.step = step.i,
 			.has_step = true,
 			.has_rank = true,
@@ -257,12 +257,12 @@ read_trend(struct trend *t, struct acc_sqlite *db, struct acc_err *e)
 	for (int i = 0; i < t->nstat; i++)
 		n += (size_t)snprintf(sql + n, sizeof sql - n, ", \"%s\"", t->stat[i]);
 	snprintf(sql + n, sizeof sql - n, " FROM trend_data");
-	struct acc_rows *r = rc < 0 ? NULL : acc_sqlite_rows(db, sql, e);
+	struct acc_query *r = rc < 0 ? NULL : acc_sqlite_query(db, sql, e);
 	if (rc == 0 && r == NULL)
 		rc = e != NULL ? e->code : ACC_EFORMAT;
-	while (rc == 0 && (rc = acc_rows_next(r, e)) > 0)
+	while (rc == 0 && (rc = acc_query_next(r, e)) > 0)
 		rc = put_row(t, r, &have, e);
-	acc_rows_close(r);
+	acc_query_close(r);
 	acc_map_release(&have);
 	if (rc == 0 && t->rows == 0)
 		rc = acc_fail(e, ACC_EFORMAT, "no curves: trend_data has no rows");

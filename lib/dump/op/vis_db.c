@@ -48,16 +48,16 @@ struct graph {
 };
 
 static struct acc_str
-text(struct acc_rows *r, int column)
+text(struct acc_query *r, int column)
 {
-	struct acc_val v = acc_rows_value(r, column);
+	struct acc_val v = acc_query_value(r, column);
 	return v.type == ACC_V_TEXT ? v.s : acc_str("");
 }
 
 static int64_t
-number(struct acc_rows *r, int column)
+number(struct acc_query *r, int column)
 {
-	struct acc_val v = acc_rows_value(r, column);
+	struct acc_val v = acc_query_value(r, column);
 	return v.type == ACC_V_INT ? v.i : -1;
 }
 
@@ -168,7 +168,7 @@ put_bench(struct graph *g, const struct node *b, int io, const struct jnode *dev
 
 /* The inputs, or outputs, of a node of the device. */
 static int
-put_node(struct graph *g, struct acc_rows *r, int io, struct node *b, struct acc_err *e)
+put_node(struct graph *g, struct acc_query *r, int io, struct node *b, struct acc_err *e)
 {
 	const struct acc_str node = text(r, NAME),
 			     scope[2] = {scope_of(text(r, UP)),
@@ -222,7 +222,7 @@ key_of(struct graph *g, int64_t step, int64_t rank, struct acc_str name)
 }
 
 static int
-keep_bench(struct graph *g, struct acc_rows *r, struct acc_err *e)
+keep_bench(struct graph *g, struct acc_query *r, struct acc_err *e)
 {
 	struct node *p = acc_grow(g->node, &g->cap, g->n + 1, sizeof *p, e);
 	if (p == NULL)
@@ -243,7 +243,7 @@ keep_bench(struct graph *g, struct acc_rows *r, struct acc_err *e)
 
 /* The bench's node that the last of the links names: ["DefaultModel", ..., "Functional.linear.1.forward"]. */
 static struct node *
-linked(struct graph *g, struct acc_rows *r)
+linked(struct graph *g, struct acc_query *r)
 {
 	const struct jnode *n = tree(g, text(r, LINK), text(r, NAME));
 	n = n != NULL && n->type == ACC_JSON_ARRAY ? n->child : NULL;
@@ -259,13 +259,13 @@ linked(struct graph *g, struct acc_rows *r)
 /* All nodes of one side, in their order. */
 static int
 each(struct graph *g, struct acc_sqlite *db, const char *side,
-	int (*fn)(struct graph *, struct acc_rows *, struct acc_err *), struct acc_err *e)
+	int (*fn)(struct graph *, struct acc_query *, struct acc_err *), struct acc_err *e)
 {
 	int rc;
-	struct acc_rows *r = acc_sqlite_rows(db, query, e);
+	struct acc_query *r = acc_sqlite_query(db, query, e);
 	if (r == NULL)
 		return e != NULL ? e->code : ACC_EFORMAT;
-	while ((rc = acc_rows_next(r, e)) > 0) {
+	while ((rc = acc_query_next(r, e)) > 0) {
 		acc_arena_reset(&g->row);
 		if (acc_str_is(text(r, SOURCE), side) &&
 			acc_dump_wants(g->c, number(r, STEP), number(r, RANK)) &&
@@ -276,12 +276,12 @@ each(struct graph *g, struct acc_sqlite *db, const char *side,
 			break;
 		}
 	}
-	acc_rows_close(r);
+	acc_query_close(r);
 	return rc;
 }
 
 static int
-device(struct graph *g, struct acc_rows *r, struct acc_err *e)
+device(struct graph *g, struct acc_query *r, struct acc_err *e)
 {
 	struct node *b = linked(g, r);
 	int rc = source(g, number(r, STEP), number(r, RANK), e);
@@ -296,10 +296,10 @@ static int
 stack_rows(struct graph *g, struct acc_sqlite *db, struct acc_err *e)
 {
 	int rc;
-	struct acc_rows *r = acc_sqlite_rows(db, "SELECT id, stack_info FROM tb_stack", e);
+	struct acc_query *r = acc_sqlite_query(db, "SELECT id, stack_info FROM tb_stack", e);
 	if (r == NULL)
 		return e != NULL ? e->code : ACC_EFORMAT;
-	while ((rc = acc_rows_next(r, e)) > 0) {
+	while ((rc = acc_query_next(r, e)) > 0) {
 		const struct acc_str id = text(r, 0), s = text(r, 1);
 		const char *copy = acc_arena_copy(&g->mem, s.p, s.n);
 		if (copy == NULL || acc_map_put(&g->stacks, id, (uintptr_t)copy) == NULL) {
@@ -307,7 +307,7 @@ stack_rows(struct graph *g, struct acc_sqlite *db, struct acc_err *e)
 			break;
 		}
 	}
-	acc_rows_close(r);
+	acc_query_close(r);
 	return rc;
 }
 
@@ -315,15 +315,15 @@ stack_rows(struct graph *g, struct acc_sqlite *db, struct acc_err *e)
 static int
 config(struct graph *g, struct acc_sqlite *db, struct acc_err *e)
 {
-	struct acc_rows *r = acc_sqlite_rows(db, "SELECT graph_type, task FROM tb_config", e);
-	int rc = r == NULL ? (e != NULL ? e->code : ACC_EFORMAT) : acc_rows_next(r, e);
+	struct acc_query *r = acc_sqlite_query(db, "SELECT graph_type, task FROM tb_config", e);
+	int rc = r == NULL ? (e != NULL ? e->code : ACC_EFORMAT) : acc_query_next(r, e);
 	if (rc > 0) {
 		g->pairs = acc_str_is(text(r, 0), "compare");
 		g->mode = acc_str_is(text(r, 1), "md5")   ? COMPARED_MD5
 			  : acc_str_is(text(r, 1), "all") ? COMPARED_TENSOR
 							  : COMPARED_STATISTICS;
 	}
-	acc_rows_close(r);
+	acc_query_close(r);
 	return rc < 0 ? rc : 0;
 }
 
