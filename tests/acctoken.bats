@@ -145,6 +145,28 @@ END
 	[[ "$(said "$R/hand.jsonl" nan.jsonl)" == "culprit not-finite"* ]]
 }
 
+@test "a part of the samples: a rank, a version, the cache, the end; also within what noise may be" {
+	{ cat "$R/hand.jsonl"; jq -c '.id += "x" | .prompt_ids[1] += 50' "$R/hand.jsonl"; } |
+		jq -c '. + {rank: ((input_line_number - 1) % 3), weight_version: "v\((input_line_number - 1) % 3)", finish_reason: "f\((input_line_number - 1) % 3)"}' >all.jsonl
+	off() { # by how much, without these keys
+		jq -c "if .rank == 1 then .logprobs = [.logprobs | to_entries[] | .value + (if .key % 2 == 0 then $1 else -$1 end)] else . end | del($2)" all.jsonl >b.jsonl
+		jq -c "del($2)" all.jsonl >a.jsonl
+		said a.jsonl b.jsonl | head -2 | tail -1
+	}
+	[ "$(off 0.5 .weight_version)" = "culprit rank" ]
+	[ "$(off 0.5 .rank)" = "culprit stale" ]
+	[ "$(off 0.5 .rank,.weight_version)" = "culprit finish" ]
+	[ "$(off 0.5 .rank,.weight_version,.finish_reason)" = "difference some" ]
+	[[ "$(text a.jsonl b.jsonl log-probabilities)" == "150 tokens of 12 samples: "* ]]
+	[ "$(off 0.01 .weight_version)" = "other log-probabilities" ]
+	said a.jsonl b.jsonl | grep -qx "culprit rank"
+	[[ "$(text a.jsonl b.jsonl rank)" == "4 of 12 samples, those of rank 1, have 0.01 "* ]]
+	run -1 bash -c 'accalign a.jsonl b.jsonl | acctoken >/dev/null'
+	# How a sample ended goes with how sure its tokens are: noise there is of another size.
+	[ "$(off 0.01 .rank,.weight_version)" != "culprit finish" ]
+	run -0 bash -c 'accalign a.jsonl b.jsonl | acctoken >/dev/null'
+}
+
 @test "noise: presets, a second scoring, and nothing beside it" {
 	samples near.jsonl '.logprobs = [.logprobs | to_entries[] | .value + (if .key % 2 == 0 then 0.01 else -0.01 end)]'
 	[ "$(said "$R/hand.jsonl" near.jsonl)" = "clean noise" ]

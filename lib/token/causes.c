@@ -22,12 +22,13 @@ scale(struct acc_tokens *t)
 		ACC_MSG("logarithms to the base 10"), ACC_MSG("logarithms to the base 2")};
 	const struct tok_all *w = &t->all;
 	for (int i = 0; i < NSCALE; i++) {
-		const double left = tok_rms(w->scale[i], w->nscale[i]), base = tok_rms(w->s2, w->n);
+		const double left = acc_tok_rms(w->scale[i], w->nscale[i]),
+			     base = acc_tok_rms(w->s2, w->n);
 		/* A probability of 0 has no logarithm. */
 		if (w->nscale[i] < 0.5 * w->n || w->nscale[i] < 4 || left > base / 8 ||
 			left > fmax(t->limit, base / 50))
 			continue;
-		struct tok_finding *f = tok_named(t, "scale", tok_worst(t), left);
+		struct tok_finding *f = acc_tok_named(t, "scale", acc_tok_worst(t), left);
 		if (f != NULL)
 			f->text = acc_say(&t->mem,
 				"the %s's numbers are %s, not natural logarithms: taken as such, %.3g of %.3g (root mean"
@@ -60,8 +61,8 @@ placeholder(struct acc_tokens *t)
 	}
 	if (n == 0)
 		return false;
-	const double left = tok_rms(w->s2 - s2 > 0 ? w->s2 - s2 : 0, w->n - m);
-	struct tok_finding *f = tok_named(t, "placeholder", first, left);
+	const double left = acc_tok_rms(w->s2 - s2 > 0 ? w->s2 - s2 : 0, w->n - m);
+	struct tok_finding *f = acc_tok_named(t, "placeholder", first, left);
 	if (f != NULL)
 		f->text = acc_say(&t->mem,
 			"of %zu samples all log-probabilities of the %s are one number, as where none was computed;"
@@ -77,11 +78,11 @@ shift(struct acc_tokens *t)
 {
 	const struct tok_all *w = &t->all;
 	for (int k = 0; k < NSHIFT; k++) {
-		const double left = tok_rms(w->shift[k], w->nshift[k]),
-			     base = tok_rms(w->shift0[k], w->nshift[k]);
+		const double left = acc_tok_rms(w->shift[k], w->nshift[k]),
+			     base = acc_tok_rms(w->shift0[k], w->nshift[k]);
 		if (w->nshift[k] < 8 || left > base / 4 || base <= t->limit)
 			continue;
-		struct tok_finding *f = tok_named(t, "shift", tok_worst(t), left);
+		struct tok_finding *f = acc_tok_named(t, "shift", acc_tok_worst(t), left);
 		if (f != NULL)
 			f->text = acc_say(&t->mem,
 				"the trainer's log-probabilities are the rollout's one token %s: moved back, %.3g of %.3g"
@@ -99,7 +100,7 @@ static bool
 processed(struct acc_tokens *t)
 {
 	const struct tok_all *w = &t->all;
-	const double base = tok_rms(w->s2, w->n), tol = fmin(3 * t->limit, base / 4),
+	const double base = acc_tok_rms(w->s2, w->n), tol = fmin(3 * t->limit, base / 4),
 		     mean = w->s1 / w->n;
 	if (w->n < 30)
 		return false;
@@ -112,7 +113,7 @@ processed(struct acc_tokens *t)
 		const bool sums = w->ntop[side] > 0 && w->topless[side] == 0 &&
 				  w->topless[1 - side] > 0;
 		const bool ones = side == SIDE_A && w->one >= 3 && w->one >= 0.005 * w->nones;
-		struct tok_finding *f = tok_named(t, "processed", tok_worst(t),
+		struct tok_finding *f = acc_tok_named(t, "processed", acc_tok_worst(t),
 			against > 0 ? against : 0);
 		if (f == NULL)
 			return true;
@@ -139,7 +140,7 @@ processed(struct acc_tokens *t)
 static bool
 temperature(struct acc_tokens *t, double ratio, double left, double base, double n, bool exact)
 {
-	struct tok_finding *f = tok_named(t, "temperature", tok_worst(t), left);
+	struct tok_finding *f = acc_tok_named(t, "temperature", acc_tok_worst(t), left);
 	if (f == NULL)
 		return true;
 	f->text =
@@ -163,8 +164,8 @@ temperature_exact(struct acc_tokens *t)
 	if (w->nd < 8 || !(w->db > 0))
 		return false;
 	const double r = w->dab / w->db;
-	const double left = tok_rms(fmax(w->da - 2 * r * w->dab + r * r * w->db, 0), w->nd),
-		     base = tok_rms(w->dres, w->nd);
+	const double left = acc_tok_rms(fmax(w->da - 2 * r * w->dab + r * r * w->db, 0), w->nd),
+		     base = acc_tok_rms(w->dres, w->nd);
 	if (!(r > 0.02 && r < 50) || fabs(r - 1) < 0.004 || left > base / 4)
 		return false;
 	return temperature(t, r, left, base, w->nd, true);
@@ -187,7 +188,7 @@ temperature_fit(struct acc_tokens *t)
 	if (!(ratio > 0.05 && ratio < 20) || fabs(ratio - 1) < 0.03 || left2 > TOK_FIT * w->s2 ||
 		left2 > 0.5 * offset2)
 		return false;
-	return temperature(t, ratio, tok_rms(left2, n), tok_rms(w->s2, n), n, false);
+	return temperature(t, ratio, acc_tok_rms(left2, n), acc_tok_rms(w->s2, n), n, false);
 }
 
 /* --- penalties --- */
@@ -196,21 +197,26 @@ static bool
 penalty(struct acc_tokens *t)
 {
 	const struct tok_cell *s = t->all.seen;
-	if (s[0].n < 16 || s[1].n < 16)
+	const double base2 = t->all.s2;
+	double n1 = 0, s1 = 0, between = 0;
+	for (int i = 0; i < NSEEN; i++) {
+		between += s[i].n > 0 ? s[i].s1 * s[i].s1 / s[i].n : 0;
+		n1 += i > 0 ? s[i].n : 0;
+		s1 += i > 0 ? s[i].s1 : 0;
+	}
+	if (s[0].n < 16 || n1 < 16)
 		return false;
-	const double m0 = s[0].s1 / s[0].n, m1 = s[1].s1 / s[1].n;
-	const double v0 = s[0].s2 / s[0].n - m0 * m0, v1 = s[1].s2 / s[1].n - m1 * m1;
-	const double se = sqrt(fmax(v0, 0) / s[0].n + fmax(v1, 0) / s[1].n);
-	const double left = tok_rms(fmax(v0, 0) * s[0].n + fmax(v1, 0) * s[1].n, s[0].n + s[1].n),
-		     base = tok_rms(t->all.s2, t->all.n);
-	if (fabs(m1 - m0) < TOK_MEAN * se || m0 * m1 > 0 || left * left > 0.5 * base * base)
+	/* What the normaliser makes of it differs from token to token: not all is explained. */
+	const double m0 = s[0].s1 / s[0].n, m1 = s1 / n1;
+	if (m0 * m1 >= 0 || between < TOK_SEEN * base2)
 		return false;
-	struct tok_finding *f = tok_named(t, "penalty", tok_worst(t), left);
+	struct tok_finding *f = acc_tok_named(t, "penalty", acc_tok_worst(t),
+		acc_tok_rms(fmax(base2 - between, 0), t->all.n));
 	if (f != NULL)
 		f->text = acc_say(&t->mem,
 			"of ids that came before in the sample l is %.3g on average, of others %.3g (%.0f and %.0f tokens):"
 			" a penalty of repetition, presence or frequency on the %s's side",
-			m1, m0, s[1].n, s[0].n, who(m1 > m0 ? SIDE_A : SIDE_B));
+			m1, m0, n1, s[0].n, who(m1 > m0 ? SIDE_A : SIDE_B));
 	return true;
 }
 
@@ -225,9 +231,9 @@ head(struct acc_tokens *t)
 			w->grid[1 - side] > 0.5 * w->ngrid[1 - side])
 			continue;
 		/* What rounding to half a unit may do to a logit as large as these. */
-		if (tok_rms(w->s2, w->n) > TOK_NOISE * 0x1p-9 * t->range * 2)
+		if (acc_tok_rms(w->s2, w->n) > TOK_NOISE * 0x1p-9 * t->range * 2)
 			continue;
-		struct tok_finding *f = tok_named(t, "head", tok_worst(t), 0);
+		struct tok_finding *f = acc_tok_named(t, "head", acc_tok_worst(t), 0);
 		if (f != NULL)
 			f->text = acc_say(&t->mem,
 				"of %.0f of %.0f tokens the %s's first and second choice are a multiple of 2^-8 apart: its"
@@ -240,11 +246,11 @@ head(struct acc_tokens *t)
 		if (w->n < 16 || !(bf16 || fp16) || w->bf16[1 - side] > 0.5 * w->n ||
 			w->fp16[1 - side] > 0.5 * w->n)
 			continue;
-		const double size = tok_rms(side == SIDE_A ? w->aa : w->bb, w->n),
+		const double size = acc_tok_rms(side == SIDE_A ? w->aa : w->bb, w->n),
 			     unit = bf16 ? 0x1p-9 : 0x1p-12;
-		if (tok_rms(w->s2, w->n) > 2 * unit * size)
+		if (acc_tok_rms(w->s2, w->n) > 2 * unit * size)
 			continue;
-		struct tok_finding *f = tok_named(t, "head", tok_worst(t), 0);
+		struct tok_finding *f = acc_tok_named(t, "head", acc_tok_worst(t), 0);
 		if (f != NULL)
 			f->text = acc_say(&t->mem,
 				"all of the %s's log-probabilities are numbers of %s, and what differs is no more than that"
@@ -275,13 +281,13 @@ static bool
 one_token(struct acc_tokens *t)
 {
 	const struct tok_all *w = &t->all;
-	const size_t at = tok_worst(t);
+	const size_t at = acc_tok_worst(t);
 	const struct tok_sum *s = at == SIZE_MAX ? NULL : &t->sum[at];
 	const double x = s == NULL ? 0 : (double)s->max,
-		     y = tok_rms(fmax(w->s2 - x * x, 0), w->n - 1);
-	if (w->n < 4 || x * x < 0.9 * w->s2 || !tok_small(t, y * y, 1))
+		     y = acc_tok_rms(fmax(w->s2 - x * x, 0), w->n - 1);
+	if (w->n < 4 || x * x < 0.9 * w->s2 || !acc_tok_small(t, y * y, 1))
 		return false;
-	struct tok_finding *f = tok_named(t, "token", at, y);
+	struct tok_finding *f = acc_tok_named(t, "token", at, y);
 	if (f == NULL)
 		return true;
 	f->at = s->max_at;
@@ -291,18 +297,30 @@ one_token(struct acc_tokens *t)
 	return true;
 }
 
+/* Has at least one sample in five such a token? */
+static bool
+in_many(const struct acc_tokens *t, double size)
+{
+	size_t n = 0, with = 0;
+	for (size_t i = 0; i < t->n; i++) {
+		n += t->sum[i].n > 0;
+		with += t->sum[i].n > 0 && fabs((double)t->sum[i].max) > size;
+	}
+	return with * 5 >= n;
+}
+
 static bool
 routing(struct acc_tokens *t)
 {
 	const struct tok_all *w = &t->all;
 	double n, s2;
-	const double share = few(w, &n, &s2), y = tok_rms(fmax(w->s2 - s2, 0), w->n - n),
-		     x = tok_rms(s2, n);
-	const size_t at = tok_worst(t);
-	if (n < 2 || at == SIZE_MAX || share < TOK_SHARE || !tok_small(t, y * y, 1) ||
-		x < 2 * TOK_APART * y)
+	const double share = few(w, &n, &s2), y = acc_tok_rms(fmax(w->s2 - s2, 0), w->n - n),
+		     x = acc_tok_rms(s2, n);
+	const size_t at = acc_tok_worst(t);
+	if (n < 2 || at == SIZE_MAX || share < TOK_SHARE || !acc_tok_small(t, y * y, 1) ||
+		x < 2 * TOK_APART * y || !in_many(t, x / 2))
 		return false;
-	struct tok_finding *f = tok_named(t, "routing", at, y);
+	struct tok_finding *f = acc_tok_named(t, "routing", at, y);
 	if (f != NULL)
 		f->text = acc_say(&t->mem,
 			"%.0f of %.0f tokens have %.3g (root mean square), the others %.3g, in no place or sample of their"
@@ -319,12 +337,42 @@ unrelated(struct acc_tokens *t)
 		     cab = w->ab - w->a * w->b / n;
 	if (n < 64 || !(caa > 0 && cbb > 0) || cab > 0.5 * sqrt(caa * cbb))
 		return false;
-	struct tok_finding *f = tok_named(t, "unrelated", tok_worst(t), NAN);
+	struct tok_finding *f = acc_tok_named(t, "unrelated", acc_tok_worst(t), NAN);
 	if (f != NULL)
 		f->text = acc_say(&t->mem,
 			"the log-probabilities of the same tokens have a correlation of %.2g: those of one side are of other"
 			" positions, other tokens or another model",
 			cab / sqrt(caa * cbb));
+	return true;
+}
+
+/* Some samples differ and the others do not, and nothing that is known of them tells which. */
+static bool
+some(struct acc_tokens *t)
+{
+	const double edge = fmax(t->limit, acc_tok_rms(t->all.s2, t->all.n) / TOK_APART);
+	size_t n = 0, bad = 0;
+	double s2 = 0, m = 0;
+	for (size_t i = 0; i < t->n; i++) {
+		const struct tok_sum *s = &t->sum[i];
+		const bool over = s->n > 0 && acc_tok_rms(s->s2, s->n) > edge;
+		n += s->n > 0;
+		bad += over;
+		s2 += over ? s->s2 : 0;
+		m += over ? s->n : 0;
+	}
+	const double x = acc_tok_rms(s2, m), y = acc_tok_rms(fmax(t->all.s2 - s2, 0), t->all.n - m);
+	if (bad == 0 || (n - bad) * 10 < n || x < TOK_APART * y || !acc_tok_small(t, y * y, 1))
+		return false;
+	struct tok_finding *f = acc_tok_find(t, "difference", "some");
+	if (f == NULL)
+		return true;
+	f->sample = acc_tok_worst(t);
+	f->value = x;
+	f->text = acc_say(&t->mem,
+		"%zu of %zu samples have %.3g (root mean square), the others %.3g, and nothing that is known of them tells"
+		" which: record what else is known of a sample (rank, version of the weights, what was in the cache)",
+		bad, n, x, y);
 	return true;
 }
 
@@ -339,13 +387,13 @@ spread(struct acc_tokens *t)
 		*(first ? &early : &late) += w->place[i].s2;
 		*(first ? &n0 : &n1) += w->place[i].n;
 	}
-	const double x = tok_rms(early, n0), y = tok_rms(late, n1);
+	const double x = acc_tok_rms(early, n0), y = acc_tok_rms(late, n1);
 	const bool grows = n0 > 100 && n1 > 100 && y > 1.5 * x;
-	struct tok_finding *f = tok_find(t, "difference", grows ? "grows" : "alike");
+	struct tok_finding *f = acc_tok_find(t, "difference", grows ? "grows" : "alike");
 	if (f == NULL)
 		return true;
-	f->sample = tok_worst(t);
-	f->value = tok_rms(w->s2, w->n);
+	f->sample = acc_tok_worst(t);
+	f->value = acc_tok_rms(w->s2, w->n);
 	f->text =
 		grows ? acc_say(&t->mem,
 				"all tokens differ, and more the later they are (%.3g, then %.3g, root mean square): a cache (KV)"
@@ -378,17 +426,18 @@ const struct acc_token_cause acc_token_causes[] = {
 	{"token", "one token"},
 	{"routing", "rare and large, as of experts"},
 	{"unrelated", "of other positions, tokens or another model"},
+	{"some", "none: some samples differ, and nothing tells which"},
 	{"alike", "none: all tokens differ alike"},
 	{"grows", "none: all tokens differ, more the later they are"},
 };
 const size_t acc_ntoken_causes = sizeof acc_token_causes / sizeof *acc_token_causes;
 
 int
-tok_cause(struct acc_tokens *t, struct acc_err *e)
+acc_tok_cause(struct acc_tokens *t, struct acc_err *e)
 {
 	static bool (*const rules[])(struct acc_tokens *) = {scale, placeholder, shift, one_token,
-		tok_groups, tok_samples, tok_position, temperature_exact, temperature_fit,
-		processed, penalty, head, routing, unrelated, spread};
+		acc_tok_groups, acc_tok_samples, temperature_exact, temperature_fit, penalty,
+		acc_tok_position, processed, head, routing, unrelated, some, spread};
 	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
 		const bool found = rules[i](t);
 		if (t->mem.lost)

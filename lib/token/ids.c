@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-const char *const tok_part_rule[NPART] = {[PART_NONE] = "",
+const char *const acc_tok_part_rule[NPART] = {[PART_NONE] = "",
 	[PART_BOS] = "ids-bos",
 	[PART_PADDING] = "ids-padding",
 	[PART_TEMPLATE] = "ids-template",
@@ -38,7 +38,7 @@ common(const int64_t *a, size_t na, const int64_t *b, size_t nb)
 }
 
 bool
-tok_offset(const struct tok_side *a, const struct tok_side *b, int64_t *off)
+acc_tok_offset(const struct tok_side *a, const struct tok_side *b, int64_t *off)
 {
 	*off = (int64_t)b->start - (int64_t)a->start;
 	if (a->ids == NULL || b->ids == NULL)
@@ -140,9 +140,9 @@ part_prompt(const struct tok_side *a, const struct tok_side *b, struct tok_parti
 					p)
 			      : acc_say(m,
 					"the prompts differ from position %zu on: id %lld in the rollout, %lld in"
-					" the trainer%s",
+					" the trainer",
 					p, p < a->start ? (long long)a->ids[p] : -1LL,
-					p < b->start ? (long long)b->ids[p] : -1LL, "");
+					p < b->start ? (long long)b->ids[p] : -1LL);
 		return;
 	}
 	/* What repeats its neighbour may stand at either end of the run. */
@@ -285,7 +285,7 @@ same_tokens(const struct tok_side *a, const struct tok_side *b, size_t na, size_
 }
 
 struct tok_parting
-tok_part(const struct tok_side *a, const struct tok_side *b, int64_t off, size_t *same,
+acc_tok_parting(const struct tok_side *a, const struct tok_side *b, int64_t off, size_t *same,
 	struct acc_arena *m)
 {
 	struct tok_parting w = {.margin = NAN};

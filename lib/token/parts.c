@@ -1,23 +1,22 @@
 /* Causes that a part of the samples, or of the positions, has: the others are as they should be. */
 #include "token/token.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 double
-tok_rms(double s2, double n)
+acc_tok_rms(double s2, double n)
 {
 	return n > 0 ? sqrt(s2 / n) : 0;
 }
 
 struct tok_finding *
-tok_named(struct acc_tokens *t, const char *rule, size_t sample, double left)
+acc_tok_named(struct acc_tokens *t, const char *rule, size_t sample, double left)
 {
-	struct tok_finding *f = tok_find(t, "culprit", rule);
+	struct tok_finding *f = acc_tok_find(t, "culprit", rule);
 	if (f == NULL)
 		return NULL;
 	f->sample = sample;
-	f->value = tok_rms(t->all.s2, t->all.n);
+	f->value = acc_tok_rms(t->all.s2, t->all.n);
 	f->limit = left;
 	f->limit_from = ACC_MSG("left without this cause");
 	return f;
@@ -25,13 +24,13 @@ tok_named(struct acc_tokens *t, const char *rule, size_t sample, double left)
 
 /* Is a difference of this size, over n tokens, what noise has? */
 bool
-tok_small(const struct acc_tokens *t, double s2, double n)
+acc_tok_small(const struct acc_tokens *t, double s2, double n)
 {
-	return tok_rms(s2, n) <= t->limit;
+	return acc_tok_rms(s2, n) <= t->limit;
 }
 
 size_t
-tok_worst(const struct acc_tokens *t)
+acc_tok_worst(const struct acc_tokens *t)
 {
 	size_t w = SIZE_MAX;
 	for (size_t i = 0; i < t->n; i++)
@@ -103,6 +102,7 @@ step(const struct tok_sum *s)
 	return s->step < 0 ? 0 : (uint64_t)s->step + 1;
 }
 
+enum { NWITHIN = 5 }; /* the first of these */
 static const struct feature features[] = {
 	{"stale", ACC_MSG("those of which the two sides name other versions of the weights"),
 		ACC_MSG("stale weights"), versions},
@@ -150,7 +150,7 @@ ways(size_t n, size_t k)
 
 /* Samples of some values are at fault, and those of the others are not. */
 static bool
-parts(struct acc_tokens *t, const struct feature *ft, struct keyed *v)
+parts(struct acc_tokens *t, const struct feature *ft, struct keyed *v, double limit, double apart)
 {
 	size_t n = 0, groups = 0, bad = 0, good = 0, off = 0, first = SIZE_MAX;
 	double s2 = 0, m = 0, rest2 = 0, restm = 0;
@@ -167,16 +167,16 @@ parts(struct acc_tokens *t, const struct feature *ft, struct keyed *v)
 	qsort(v, n, sizeof *v, by_key);
 	uint64_t number = 0;
 	bool one = true;
-	const double base = tok_rms(t->all.s2, t->all.n), edge = fmax(t->limit, base / TOK_APART);
+	const double base = acc_tok_rms(t->all.s2, t->all.n), edge = fmax(limit, base / TOK_APART);
 	for (size_t i = 0; i < n; groups++) {
 		struct keyed g = v[i];
-		size_t over = g.n > 0 && tok_rms(g.s2, g.n) > edge, k = i + 1;
+		size_t over = g.n > 0 && acc_tok_rms(g.s2, g.n) > edge, k = i + 1;
 		for (; k < n && v[k].key == v[i].key; k++) {
 			g.s2 += v[k].s2;
 			g.n += v[k].n;
-			over += tok_rms(v[k].s2, v[k].n) > edge;
+			over += acc_tok_rms(v[k].s2, v[k].n) > edge;
 		}
-		if (tok_rms(g.s2, g.n) > edge) {
+		if (acc_tok_rms(g.s2, g.n) > edge) {
 			first = first == SIZE_MAX ? v[i].at : first;
 			one = bad == 0;
 			number = v[i].key - 1;
@@ -192,15 +192,16 @@ parts(struct acc_tokens *t, const struct feature *ft, struct keyed *v)
 		}
 		i = k;
 	}
-	const double x = tok_rms(s2, m), y = tok_rms(rest2, restm);
-	if (bad == 0 || good == 0 || groups > 64 || x < TOK_APART * y || off * 10 > n ||
+	const double x = acc_tok_rms(s2, m), y = acc_tok_rms(rest2, restm);
+	if (bad == 0 || good == 0 || groups > 64 || x < apart * y || off * 10 > n ||
 		ways(n, bad) < 100)
 		return false;
-	struct tok_finding *f = tok_named(t, ft->rule, first, y);
+	struct tok_finding *f = acc_tok_named(t, ft->rule, first, y);
 	if (f == NULL)
 		return true;
 	const char *which = strcmp(ft->rule, "rank") == 0 && one
-				    ? acc_say(&t->mem, "those of rank %" PRIu64, number)
+				    ? acc_say(&t->mem, "those of rank %llu",
+					      (unsigned long long)number)
 				    : acc_say(&t->mem, "%s", ft->which);
 	f->text = acc_say(&t->mem,
 		"%zu of %zu samples, %s, have %.3g (root mean square), the others %.3g: %s", bad, n,
@@ -208,8 +209,8 @@ parts(struct acc_tokens *t, const struct feature *ft, struct keyed *v)
 	return true;
 }
 
-bool
-tok_groups(struct acc_tokens *t)
+static bool
+any_part(struct acc_tokens *t, size_t nfeatures, double limit, double apart)
 {
 	struct keyed *v = calloc(t->n + 1, sizeof *v);
 	bool found = false;
@@ -217,22 +218,36 @@ tok_groups(struct acc_tokens *t)
 		t->mem.lost = true;
 		return false;
 	}
-	for (size_t i = 0; i < sizeof features / sizeof *features && !found; i++)
-		found = parts(t, &features[i], v);
+	for (size_t i = 0; i < nfeatures && !found; i++)
+		found = parts(t, &features[i], v, limit, apart);
 	free(v);
 	return found;
+}
+
+bool
+acc_tok_groups(struct acc_tokens *t)
+{
+	return any_part(t, sizeof features / sizeof *features, t->limit, TOK_APART);
+}
+
+bool
+acc_tok_within(struct acc_tokens *t)
+{
+	/* How a sample ended, and its length, go with how sure its tokens are, and so with the size of noise: of
+	 * these it is not asked. */
+	return any_part(t, NWITHIN, 0, TOK_WITHIN);
 }
 
 static int
 by_size(const void *x, const void *y)
 {
 	const struct keyed *a = x, *b = y;
-	const double p = tok_rms(a->s2, a->n), q = tok_rms(b->s2, b->n);
+	const double p = acc_tok_rms(a->s2, a->n), q = acc_tok_rms(b->s2, b->n);
 	return p != q ? (p > q ? -1 : 1) : (a->at > b->at) - (a->at < b->at);
 }
 
 bool
-tok_samples(struct acc_tokens *t)
+acc_tok_samples(struct acc_tokens *t)
 {
 	struct keyed *v = calloc(t->n + 1, sizeof *v);
 	size_t n = 0, k = 0, single = 0;
@@ -245,20 +260,21 @@ tok_samples(struct acc_tokens *t)
 		if (t->sum[i].n > 0)
 			v[n++] = (struct keyed){0, t->sum[i].s2, t->sum[i].n, 1, i};
 	qsort(v, n, sizeof *v, by_size);
-	const double edge = fmax(t->limit, tok_rms(t->all.s2, t->all.n) / TOK_APART);
-	while (k < n && tok_rms(v[k].s2, v[k].n) > edge) {
+	const double edge = fmax(t->limit, acc_tok_rms(t->all.s2, t->all.n) / TOK_APART);
+	while (k < n && acc_tok_rms(v[k].s2, v[k].n) > edge) {
 		const struct tok_sum *s = &t->sum[v[k].at];
 		/* One token alone is no sample. */
-		single += (double)s->max * (double)s->max > 0.5 * s->s2;
+		single += s->n < 2 || acc_tok_rms(fmax(s->s2 - (double)s->max * (double)s->max, 0),
+					      s->n - 1) <= edge;
 		s2 += v[k].s2;
 		m += v[k].n;
 		k++;
 	}
-	const double x = tok_rms(s2, m),
-		     y = tok_rms(t->all.s2 - s2 > 0 ? t->all.s2 - s2 : 0, t->all.n - m);
+	const double x = acc_tok_rms(s2, m),
+		     y = acc_tok_rms(t->all.s2 - s2 > 0 ? t->all.s2 - s2 : 0, t->all.n - m);
 	const bool found = k > 0 && k * 4 <= n && n >= 4 && x >= TOK_APART * y &&
-			   tok_small(t, y * y, 1) && 2 * single < k;
-	struct tok_finding *f = found ? tok_named(t, "samples", v[0].at, y) : NULL;
+			   acc_tok_small(t, y * y, 1) && 2 * single < k;
+	struct tok_finding *f = found ? acc_tok_named(t, "samples", v[0].at, y) : NULL;
 	if (f != NULL)
 		f->text = acc_say(&t->mem,
 			"%zu of %zu samples have %.3g (root mean square), the others %.3g: something happened to these"
@@ -280,7 +296,10 @@ struct change {
 static struct change
 change(const struct acc_tokens *t, const struct tok_cell *c, size_t n)
 {
-	enum { LEAST = 24 };
+	enum {
+		LEAST = 24,
+		FIRST = 8
+	}; /* tokens on either side; what the first tokens have is no stretch */
 	struct change w = {.score = INFINITY};
 	double all2 = 0, alln = 0, s2 = 0, m = 0;
 	const double floor2 = (t->limit / 8) * (t->limit / 8) + 1e-24;
@@ -293,14 +312,14 @@ change(const struct acc_tokens *t, const struct tok_cell *c, size_t n)
 		s2 += c[i].s2;
 		m += c[i].n;
 		const double r2 = all2 - s2 > 0 ? all2 - s2 : 0, k = alln - m;
-		if (m < LEAST || k < LEAST)
+		if (m < LEAST || k < LEAST || i + 1 < FIRST || n - i - 1 < FIRST)
 			continue;
 		const double score = m * log(s2 / m + floor2) + k * log(r2 / k + floor2);
 		if (score < w.score) {
 			w.score = score;
 			w.at = i + 1;
-			w.before = tok_rms(s2, m);
-			w.after = tok_rms(r2, k);
+			w.before = acc_tok_rms(s2, m);
+			w.after = acc_tok_rms(r2, k);
 		}
 	}
 	w.gain = whole - w.score;
@@ -308,8 +327,27 @@ change(const struct acc_tokens *t, const struct tok_cell *c, size_t n)
 	return w;
 }
 
+/* Of the samples that have tokens in the stretch at fault, do nearly all show it? Else it is these samples. */
+static bool
+in_all(const struct acc_tokens *t, const struct change *c, bool whole, bool later, double x)
+{
+	enum { LEAST = 8 };
+	size_t n = 0, without = 0;
+	for (size_t i = 0; i < t->n; i++) {
+		const struct tok_sum *s = &t->sum[i];
+		const size_t from = whole ? s->start : 0, to = from + s->tokens;
+		const size_t begin = later && c->at > from ? c->at : from,
+			     end = later || c->at > to ? to : c->at;
+		if (s->n == 0 || end < begin + LEAST)
+			continue;
+		n++;
+		without += acc_tok_rms(s->s2, (double)(end - begin)) < x / TOK_APART;
+	}
+	return without * 10 <= n;
+}
+
 bool
-tok_position(struct acc_tokens *t)
+acc_tok_position(struct acc_tokens *t)
 {
 	const struct tok_all *w = &t->all;
 	struct change p = change(t, w->place, w->nplace), q = change(t, w->end, w->nend);
@@ -319,9 +357,9 @@ tok_position(struct acc_tokens *t)
 		return false;
 	const bool later = c->after > c->before;
 	const double x = later ? c->after : c->before, y = later ? c->before : c->after;
-	if (x < TOK_APART * y || !tok_small(t, y * y, 1))
+	if (x < TOK_APART * y || !acc_tok_small(t, y * y, 1) || !in_all(t, c, whole, later, x))
 		return false;
-	struct tok_finding *f = tok_named(t, "position", tok_worst(t), y);
+	struct tok_finding *f = acc_tok_named(t, "position", acc_tok_worst(t), y);
 	if (f == NULL)
 		return true;
 	f->at = (int64_t)c->at;

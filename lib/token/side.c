@@ -118,7 +118,7 @@ choices(struct tok_side *s, const struct acc_rec *r, const char *prefix, struct 
 }
 
 int
-tok_side_read(struct tok_side *s, const struct acc_rec *r, const char *prefix, int column,
+acc_tok_side_read(struct tok_side *s, const struct acc_rec *r, const char *prefix, int column,
 	struct acc_err *e)
 {
 	const struct acc_val *ids = ints(r, prefix, "ids"), *texts = acc_get(r, prefix, "tokens"),
@@ -166,7 +166,7 @@ tok_side_read(struct tok_side *s, const struct acc_rec *r, const char *prefix, i
 }
 
 void
-tok_side_release(struct tok_side *s)
+acc_tok_side_release(struct tok_side *s)
 {
 	free(s->logp);
 	free(s->top);

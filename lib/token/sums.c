@@ -9,7 +9,7 @@ enum {
 }; /* verl's bound of a log-ratio that is squared: of log-ratios beyond, exp is all there is */
 
 int
-tok_all_open(struct tok_all *w, struct acc_err *e)
+acc_tok_all_open(struct tok_all *w, struct acc_err *e)
 {
 	*w = (struct tok_all){.most = -INFINITY,
 		.least = INFINITY,
@@ -18,14 +18,14 @@ tok_all_open(struct tok_all *w, struct acc_err *e)
 	w->place = calloc(TOK_POSITIONS, sizeof *w->place);
 	w->end = calloc(TOK_POSITIONS, sizeof *w->end);
 	if (w->place == NULL || w->end == NULL) {
-		tok_all_close(w);
+		acc_tok_all_close(w);
 		return acc_nomem(e);
 	}
 	return 0;
 }
 
 void
-tok_all_close(struct tok_all *w)
+acc_tok_all_close(struct tok_all *w)
 {
 	free(w->place);
 	free(w->end);
@@ -229,27 +229,29 @@ seen_open(struct acc_tokens *t, size_t n, struct acc_err *e)
 	while (cap < 2 * n)
 		cap *= 2;
 	if (cap > t->seen.cap) {
-		uint64_t *p = realloc(t->seen.slot, cap * sizeof *p);
-		if (p == NULL)
-			return acc_nomem(e);
-		t->seen.slot = p;
-		t->seen.cap = cap;
+		free(t->seen.slot);
+		t->seen.slot = calloc(cap, sizeof *t->seen.slot);
+		t->seen.cap = t->seen.slot == NULL ? 0 : cap;
+		return t->seen.slot == NULL ? acc_nomem(e) : 0;
 	}
 	memset(t->seen.slot, 0, t->seen.cap * sizeof *t->seen.slot);
 	return 0;
 }
 
-static bool
+/* How often the id came before, up to the last of NSEEN; and once more now. A slot has the id above its count. */
+static unsigned
 seen(struct acc_tokens *t, int64_t id)
 {
-	uint64_t h = ((uint64_t)id + 1) * UINT64_C(0x9e3779b97f4a7c15), mask = t->seen.cap - 1;
-	for (size_t i = (h >> 20) & mask;; i = (i + 1) & mask) {
-		if (t->seen.slot[i] == (uint64_t)id + 1)
-			return true;
-		if (t->seen.slot[i] == 0) {
-			t->seen.slot[i] = (uint64_t)id + 1;
-			return false;
-		}
+	const uint64_t key = ((uint64_t)id + 1) << 3, mask = t->seen.cap - 1;
+	for (size_t i = (key * UINT64_C(0x9e3779b97f4a7c15) >> 20) & mask;; i = (i + 1) & mask) {
+		uint64_t *slot = &t->seen.slot[i];
+		if (*slot == 0)
+			*slot = key;
+		if ((*slot & ~UINT64_C(7)) != key)
+			continue;
+		const unsigned n = (unsigned)(*slot & 7);
+		*slot += n + 1 < NSEEN;
+		return n;
 	}
 }
 
@@ -339,7 +341,7 @@ sequence(struct tok_all *w, const struct tok_sum *s)
 }
 
 int
-tok_sums(struct acc_tokens *t, struct tok_all *w, struct tok_sum *s, const struct tok_side *a,
+acc_tok_sums(struct acc_tokens *t, struct tok_all *w, struct tok_sum *s, const struct tok_side *a,
 	const struct tok_side *b, int64_t off, size_t same, struct acc_err *e)
 {
 	const int64_t from = (int64_t)a->start + off;
@@ -363,7 +365,7 @@ tok_sums(struct acc_tokens *t, struct tok_all *w, struct tok_sum *s, const struc
 		const bool counted = (a->mask == NULL || a->mask[ia]) &&
 				     (b->mask == NULL || b->mask[ib]);
 		const bool fx = is_number(a, ia, &x), fy = is_number(b, ib, &y);
-		const bool before = a->ids != NULL && seen(t, a->ids[ia]);
+		const unsigned before = a->ids != NULL ? seen(t, a->ids[ia]) : 0;
 		const size_t na = tops ? (size_t)a->topn[i] : 0,
 			     nb = topsb ? (size_t)b->topn[i] : 0;
 		use[i] = counted && fx && fy;

@@ -1,7 +1,5 @@
 #include "token/token.h"
-#include "acc/stream.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 const struct acc_token_preset acc_token_presets[] = {
@@ -27,7 +25,13 @@ const struct acc_limit acc_token_limits[] = {
 		"what leaves more is not the only cause"},
 	{"fit", TOK_FIT, "of the sum of squares that a temperature leaves, at most",
 		"0.05 to 0.27 of temperatures, 0.48 and more of all else, tests/RESULTS.md"},
+	{"seen", TOK_SEEN,
+		"of the sum of squares that is told by how often an id came before, at least",
+		"0.5 to 0.7 of penalties, 0.03 of all else whose means have two signs, tests/RESULTS.md"},
 	{"apart", TOK_APART, "times as far off as the rest is a part at fault", "tests/RESULTS.md"},
+	{"within", TOK_WITHIN,
+		"the same within what noise may be: of versions, ranks and the cache alone",
+		"noise has one size in each, tests/RESULTS.md"},
 	{"mean", TOK_MEAN, "standard errors of a mean that is not noise's",
 		"two in a billion by chance"},
 };
@@ -42,7 +46,7 @@ acc_tokens_open(const struct acc_token_opt *opt, struct acc_err *e)
 		return NULL;
 	}
 	t->opt = *opt;
-	if (tok_all_open(&t->all, e) < 0 || tok_all_open(&t->noise, e) < 0) {
+	if (acc_tok_all_open(&t->all, e) < 0 || acc_tok_all_open(&t->noise, e) < 0) {
 		acc_tokens_close(t);
 		return NULL;
 	}
@@ -55,9 +59,9 @@ acc_tokens_close(struct acc_tokens *t)
 	if (t == NULL)
 		return;
 	for (int i = 0; i < NSIDE; i++)
-		tok_side_release(&t->side[i]);
-	tok_all_close(&t->all);
-	tok_all_close(&t->noise);
+		acc_tok_side_release(&t->side[i]);
+	acc_tok_all_close(&t->all);
+	acc_tok_all_close(&t->noise);
 	free(t->sum);
 	free(t->seen.slot);
 	free(t->worst);
@@ -71,7 +75,7 @@ acc_tokens_close(struct acc_tokens *t)
 }
 
 struct tok_finding *
-tok_find(struct acc_tokens *t, const char *what, const char *rule)
+acc_tok_find(struct acc_tokens *t, const char *what, const char *rule)
 {
 	if (t->nfinding == sizeof t->finding / sizeof *t->finding)
 		return NULL;
@@ -86,7 +90,7 @@ tok_find(struct acc_tokens *t, const char *what, const char *rule)
 }
 
 struct acc_str
-tok_name(const struct acc_tokens *t, size_t sample)
+acc_tok_name(const struct acc_tokens *t, size_t sample)
 {
 	const struct tok_sum *s = &t->sum[sample];
 	return (struct acc_str){(const char *)t->names.p + s->name, s->name_n};
@@ -134,6 +138,7 @@ note_sample(struct acc_tokens *t, const struct tok_side *a, const struct tok_sid
 		.pad = a->pad > b->pad ? a->pad : b->pad,
 		.version = hash(a->version),
 		.finish = hash(a->finish.n > 0 ? a->finish : b->finish),
+		.start = (uint32_t)a->start,
 		.tokens = (uint32_t)(a->n - a->start)};
 	if (a->version.n > 0 && b->version.n > 0)
 		p->flags |= FLAG_HAS_VERSION |
@@ -215,14 +220,14 @@ compare(struct acc_tokens *t, struct tok_side *a, struct tok_side *b, bool noise
 	int64_t off;
 	size_t same = 0;
 	acc_arena_reset(&t->one);
-	tok_offset(a, b, &off);
+	acc_tok_offset(a, b, &off);
 	as_scored(a, b, off);
 	int rc = noise ? 0 : note_sample(t, a, b, e);
 	if (rc < 0)
 		return rc;
 	if (!noise)
 		s = &t->sum[t->n - 1];
-	struct tok_parting w = tok_part(a, b, off, &same, &t->one);
+	struct tok_parting w = acc_tok_parting(a, b, off, &same, &t->one);
 	if (same == SIZE_MAX) {
 		same = 0;
 		t->uncompared++;
@@ -233,7 +238,7 @@ compare(struct acc_tokens *t, struct tok_side *a, struct tok_side *b, bool noise
 	if (from < 0 || (uint64_t)from > b->n)
 		same = 0;
 	const double sexp = all->sexp;
-	rc = tok_sums(t, all, s, a, b, off, same, e);
+	rc = acc_tok_sums(t, all, s, a, b, off, same, e);
 	if (rc < 0 || noise)
 		return rc;
 	t->uncompared += s->n == 0 && w.how == PART_NONE && same > 0 &&
@@ -261,9 +266,9 @@ acc_tokens_add(struct acc_tokens *t, const struct acc_rec *r, bool noise, struct
 		t->only[in_a ? SIDE_A : SIDE_B]++;
 		return 1;
 	}
-	int rc = tok_side_read(&t->side[SIDE_A], r, pair ? "a." : "", SIDE_A, e);
+	int rc = acc_tok_side_read(&t->side[SIDE_A], r, pair ? "a." : "", SIDE_A, e);
 	if (rc == 0)
-		rc = tok_side_read(&t->side[SIDE_B], r, pair ? "b." : "", SIDE_B, e);
+		rc = acc_tok_side_read(&t->side[SIDE_B], r, pair ? "b." : "", SIDE_B, e);
 	if (rc < 0)
 		return rc;
 	if (!pair && t->side[SIDE_A].single) {
@@ -305,41 +310,6 @@ order(struct acc_tokens *t, struct acc_err *e)
 	return 0;
 }
 
-/* The standard error over samples of a mean over their tokens. */
-static double
-error_of(const struct acc_tokens *t, double mean, double (*of)(const struct tok_sum *s))
-{
-	double sum = 0, n = 0, k = 0;
-	for (size_t i = 0; i < t->n; i++) {
-		const struct tok_sum *s = &t->sum[i];
-		if (s->n == 0)
-			continue;
-		const double d = of(s) - mean * s->n;
-		sum += d * d;
-		n += s->n;
-		k++;
-	}
-	return k < 2 ? NAN : sqrt(sum * k / (k - 1)) / n;
-}
-
-static double
-k1_of(const struct tok_sum *s)
-{
-	return -s->s1;
-}
-
-static double
-k2_of(const struct tok_sum *s)
-{
-	return s->s2 / 2;
-}
-
-static double
-k3_of(const struct tok_sum *s)
-{
-	return s->s3;
-}
-
 /* How far apart by rounding the two may be. */
 static void
 limits(struct acc_tokens *t)
@@ -353,7 +323,7 @@ limits(struct acc_tokens *t)
 	/* A logit ranges over as much as the least likely tokens that were sampled tell; beyond 8 they tell of the
 	 * tail, and not of the logits that most tokens are told by. */
 	t->range = n > 0 ? fmin(fmax(low / n, 4), 8) : 4;
-	t->noise_rms = tok_rms(t->noise.s2, t->noise.n);
+	t->noise_rms = acc_tok_rms(t->noise.s2, t->noise.n);
 	t->limit = TOK_NOISE * t->opt.preset->unit * t->range;
 	t->limit_from = t->opt.preset->name;
 	if (t->noise.n > 0) {
@@ -372,13 +342,15 @@ judge_ids(struct acc_tokens *t, struct acc_err *e)
 		if (p->n == 0)
 			continue;
 		const bool tie = how == PART_TIE;
-		struct tok_finding *f = tok_find(t, tie ? "other" : "culprit", tok_part_rule[how]);
+		struct tok_finding *f = acc_tok_find(t, tie ? "other" : "culprit",
+			acc_tok_part_rule[how]);
 		if (f == NULL)
 			continue;
 		f->sample = p->sample;
 		f->at = (int64_t)p->at;
 		f->value = (double)p->n;
-		f->text = acc_say(&t->mem, "%" PRIu64 " of %zu samples: %s", p->n, t->n, p->text);
+		f->text = acc_say(&t->mem, "%llu of %zu samples: %s", (unsigned long long)p->n,
+			t->n, p->text);
 		if (f->text == NULL)
 			return acc_nomem(e);
 		t->status |= !tie;
@@ -396,26 +368,24 @@ judge_masks(struct acc_tokens *t, struct acc_err *e)
 	for (int k = 0; k < NSIDE; k++) {
 		const uint64_t other = prompt[1 - k];
 		if (w->counted[k] > 0 && w->counted[k] != w->counted[1 - k] &&
-			(f = tok_find(t, "culprit", "mask-padding")) != NULL)
+			(f = acc_tok_find(t, "culprit", "mask-padding")) != NULL)
 			f->text = acc_say(&t->mem,
-				"the %s's mask counts %" PRIu64
-				" tokens of padding, which no attention sees",
-				names[k], w->counted[k]);
+				"the %s's mask counts %llu tokens of padding, which no attention sees",
+				names[k], (unsigned long long)w->counted[k]);
 		if (prompt[k] > 0 && other == 0 && w->masked[0] > 0 && w->masked[1] > 0 &&
-			(f = tok_find(t, "culprit", "mask-prompt")) != NULL)
+			(f = acc_tok_find(t, "culprit", "mask-prompt")) != NULL)
 			f->text = acc_say(&t->mem,
-				"the %s's mask counts %" PRIu64
-				" tokens of prompts, the other's none",
-				names[k], prompt[k]);
+				"the %s's mask counts %llu tokens of prompts, the other's none",
+				names[k], (unsigned long long)prompt[k]);
 	}
 	if (w->counted[0] > 0 && w->counted[0] == w->counted[1] &&
-		(f = tok_find(t, "culprit", "mask-padding")) != NULL)
+		(f = acc_tok_find(t, "culprit", "mask-padding")) != NULL)
 		f->text = acc_say(&t->mem,
-			"the masks count %" PRIu64 " tokens of padding, which no attention sees",
-			w->counted[0]);
+			"the masks count %llu tokens of padding, which no attention sees",
+			(unsigned long long)w->counted[0]);
 	if (w->mask_samples > 0) {
 		const uint64_t n = w->mask_samples;
-		f = tok_find(t, "culprit",
+		f = acc_tok_find(t, "culprit",
 			w->mask_shift == n  ? "mask-shift"
 			: w->mask_last == n ? "mask-end"
 					    : "mask");
@@ -424,22 +394,18 @@ judge_masks(struct acc_tokens *t, struct acc_err *e)
 			f->text =
 				w->mask_shift == n
 					? acc_say(&t->mem,
-						  "in %" PRIu64
-						  " of %zu samples the trainer's mask is the rollout's one token later",
-						  n, t->n)
+						  "in %llu of %zu samples the trainer's mask is the rollout's one token later",
+						  (unsigned long long)n, t->n)
 				: w->mask_last == n
 					? acc_say(&t->mem,
-						  "in %" PRIu64
-						  " of %zu samples the last token of the response (the end token) counts on one side"
+						  "in %llu of %zu samples the last token of the response (the end token) counts on one side"
 						  " only",
-						  n, t->n)
+						  (unsigned long long)n, t->n)
 					: acc_say(&t->mem,
-						  "in %" PRIu64
-						  " of %zu samples the masks differ: %" PRIu64
-						  " tokens count in the rollout alone, %" PRIu64
-						  " in the trainer alone",
-						  n, t->n, w->mask_more[SIDE_A],
-						  w->mask_more[SIDE_B]);
+						  "in %llu of %zu samples the masks differ: %llu tokens count in the rollout alone, %llu in the trainer alone",
+						  (unsigned long long)n, t->n,
+						  (unsigned long long)w->mask_more[SIDE_A],
+						  (unsigned long long)w->mask_more[SIDE_B]);
 			f->value = (double)n;
 		}
 	}
@@ -455,27 +421,21 @@ judge_nan(struct acc_tokens *t, struct acc_err *e)
 {
 	static const char *const names[NSIDE] = {ACC_MSG("rollout"), ACC_MSG("trainer")};
 	for (int k = 0; k < NSIDE; k++) {
-		struct tok_finding *f = t->all.nans[k] == 0 ? NULL
-							    : tok_find(t, "culprit", "not-finite");
+		struct tok_finding *f = t->all.nans[k] == 0
+						? NULL
+						: acc_tok_find(t, "culprit", "not-finite");
 		if (f == NULL)
 			continue;
 		f->text = acc_say(&t->mem,
-			"%" PRIu64
-			" log-probabilities of the %s are not finite: NaN, or a token that it gives no"
+			"%llu log-probabilities of the %s are not finite: NaN, or a token that it gives no"
 			" probability",
-			t->all.nans[k], names[k]);
+			(unsigned long long)t->all.nans[k], names[k]);
 		for (size_t i = 0; i < t->n && f->sample == SIZE_MAX; i++)
 			f->sample = t->sum[i].flags & FLAG_NAN ? i : SIZE_MAX;
 		f->value = (double)t->all.nans[k];
 		t->status |= 1;
 	}
 	return t->mem.lost ? acc_nomem(e) : 0;
-}
-
-static double
-largest(const struct tok_all *w)
-{
-	return w->n > 0 ? fmax(fabs(w->most), fabs(w->least)) : 0;
 }
 
 /* The means, as sentence. */
@@ -486,8 +446,8 @@ means(struct acc_tokens *t, size_t samples)
 	return acc_say(&t->mem,
 		"%.0f tokens of %zu samples: k1 %.3g, k3 %.3g, mean exp|l| %.6g, largest ratio %.4g, %.3g%% clipped, l"
 		" %.3g (root mean square)",
-		w->n, samples, (0 - w->s1) / w->n, w->s3 / w->n, w->sexp / w->n, exp(largest(w)),
-		100 * w->clipped / w->n, tok_rms(w->s2, w->n));
+		w->n, samples, (0 - w->s1) / w->n, w->s3 / w->n, w->sexp / w->n,
+		exp(acc_tok_largest(w)), 100 * w->clipped / w->n, acc_tok_rms(w->s2, w->n));
 }
 
 static size_t
@@ -504,16 +464,17 @@ static bool
 differs(const struct acc_tokens *t)
 {
 	const struct tok_all *w = &t->all;
-	const double x = tok_rms(w->s2, w->n), mean = w->s1 / w->n, one = largest(w);
+	const double x = acc_tok_rms(w->s2, w->n), mean = w->s1 / w->n, one = acc_tok_largest(w);
 	if (t->opt.preset->unit == 0 && t->noise.n == 0)
 		return w->s2 > 0;
 	if (x > t->limit)
 		return true;
-	if (t->noise.n > 0 ? one > TOK_NOISE_RUN * fmax(largest(&t->noise), 4 * t->noise_rms)
-			   : one > TOK_ONE * t->limit)
+	if (t->noise.n > 0
+			? one > TOK_NOISE_RUN * fmax(acc_tok_largest(&t->noise), 4 * t->noise_rms)
+			: one > TOK_ONE * t->limit)
 		return true;
 	/* Of tokens that one side sampled, rounding makes the mean of l half its variance below 0. */
-	const double se = error_of(t, -mean, k1_of);
+	const double se = acc_tok_error(t, -mean, acc_tok_k1);
 	return isfinite(se) && fabs(mean + x * x / 2) > TOK_MEAN * se &&
 	       fabs(mean + x * x / 2) > t->limit / 2;
 }
@@ -528,7 +489,7 @@ next(struct acc_tokens *t)
 	if (f == NULL)
 		return;
 	const struct tok_sum *s = &t->sum[f->sample];
-	struct acc_str name = tok_name(t, f->sample);
+	struct acc_str name = acc_tok_name(t, f->sample);
 	if (acc_str_starts(name, "sample ")) {
 		name.p += 7;
 		name.n -= 7;
@@ -537,7 +498,7 @@ next(struct acc_tokens *t)
 	const size_t sample = f->sample, at = ids          ? s->parted_at
 					      : f->at >= 0 ? (size_t)f->at
 							   : s->max_at;
-	struct tok_finding *n = tok_find(t, "next", NULL);
+	struct tok_finding *n = acc_tok_find(t, "next", NULL);
 	if (n == NULL)
 		return;
 	n->sample = sample;
@@ -560,9 +521,16 @@ judge_numbers(struct acc_tokens *t, struct acc_err *e)
 	if (w->n == 0)
 		return 0;
 	const char *text = means(t, compared(t));
-	const double x = tok_rms(w->s2, w->n);
+	const double x = acc_tok_rms(w->s2, w->n);
+	if (text != NULL && !differs(t) && acc_tok_within(t)) {
+		f = acc_tok_find(t, "other", "log-probabilities");
+		if (f != NULL)
+			f->text = text;
+		t->status |= 1;
+		return 0;
+	}
 	if (!differs(t)) {
-		f = tok_find(t, "clean", "noise");
+		f = acc_tok_find(t, "clean", "noise");
 		if (f == NULL || text == NULL)
 			return text == NULL ? acc_nomem(e) : 0;
 		f->value = x;
@@ -574,7 +542,7 @@ judge_numbers(struct acc_tokens *t, struct acc_err *e)
 				     : acc_say(&t->mem, "noise: %s", text);
 		return f->text == NULL ? acc_nomem(e) : 0;
 	}
-	f = tok_find(t, "difference", "log-probabilities");
+	f = acc_tok_find(t, "difference", "log-probabilities");
 	if (f == NULL || text == NULL)
 		return text == NULL ? acc_nomem(e) : 0;
 	f->value = x;
@@ -582,7 +550,7 @@ judge_numbers(struct acc_tokens *t, struct acc_err *e)
 	f->limit_from = t->limit_from;
 	f->text = text;
 	t->status |= 1;
-	return tok_cause(t, e);
+	return acc_tok_cause(t, e);
 }
 
 /* What was not compared. */
@@ -592,28 +560,26 @@ judge_rest(struct acc_tokens *t, struct acc_err *e)
 	static const char *const names[NSIDE] = {ACC_MSG("rollout"), ACC_MSG("trainer")};
 	for (int k = 0; k < NSIDE; k++) {
 		struct tok_finding *f = t->only[k] == 0 ? NULL
-							: tok_find(t, "unmatched", "samples");
+							: acc_tok_find(t, "unmatched", "samples");
 		if (f != NULL) {
-			f->text = acc_say(&t->mem, "%" PRIu64 " samples are in the %s alone",
-				t->only[k], names[k]);
+			f->text = acc_say(&t->mem, "%llu samples are in the %s alone",
+				(unsigned long long)t->only[k], names[k]);
 			f->value = (double)t->only[k];
 		}
-		f = t->all.absent[k] == 0 ? NULL : tok_find(t, "unmatched", "tokens");
+		f = t->all.absent[k] == 0 ? NULL : acc_tok_find(t, "unmatched", "tokens");
 		if (f != NULL) {
 			f->text = acc_say(&t->mem,
-				"%" PRIu64
-				" tokens have no log-probability in the %s and were not compared",
-				t->all.absent[k], names[k]);
+				"%llu tokens have no log-probability in the %s and were not compared",
+				(unsigned long long)t->all.absent[k], names[k]);
 			f->value = (double)t->all.absent[k];
 		}
 	}
 	if (t->uncompared > 0) {
-		struct tok_finding *f = tok_find(t, "unmatched", "uncompared");
+		struct tok_finding *f = acc_tok_find(t, "unmatched", "uncompared");
 		if (f != NULL)
 			f->text = acc_say(&t->mem,
-				"the log-probabilities of %" PRIu64
-				" samples were not compared: %s",
-				t->uncompared, t->uncompared_why);
+				"the log-probabilities of %llu samples were not compared: %s",
+				(unsigned long long)t->uncompared, t->uncompared_why);
 	}
 	return t->mem.lost ? acc_nomem(e) : 0;
 }
@@ -638,7 +604,7 @@ acc_tokens_judge(struct acc_tokens *t, struct acc_err *e)
 		parted |= t->part[i].n > 0;
 	/* That texts are the same is an answer where there is nothing else. */
 	if (t->all.n == 0 && !parted && t->n > t->unknown && t->status == 0) {
-		struct tok_finding *f = tok_find(t, "clean", "ids");
+		struct tok_finding *f = acc_tok_find(t, "clean", "ids");
 		if (f != NULL)
 			f->text = acc_say(&t->mem,
 				"%zu samples have the same ids, or texts; no log-probability was compared",
@@ -653,153 +619,4 @@ int
 acc_tokens_status(const struct acc_tokens *t)
 {
 	return t->status;
-}
-
-/* --- records --- */
-
-static int
-number(struct acc_rec *r, const char *key, double v)
-{
-	return isnan(v) ? 0 : acc_add(r, "", key, acc_f64(v));
-}
-
-static int
-put_sample(struct acc_tokens *t, const struct tok_sum *s)
-{
-	struct acc_rec *r = &t->out;
-	const double n = s->n;
-	int rc = acc_rec_start(r, ACC_STR("sample"));
-	if (rc == 0)
-		rc = acc_add(r, "", "name", acc_text(tok_name(t, s->order)));
-	if (rc == 0 && s->step >= 0)
-		rc = acc_add(r, "", "step", acc_int(s->step));
-	const int64_t rank = s->rank[SIDE_B] >= 0 ? s->rank[SIDE_B] : s->rank[SIDE_A];
-	if (rc == 0 && rank >= 0)
-		rc = acc_add(r, "", "rank", acc_int(rank));
-	if (rc == 0)
-		rc = acc_add(r, "", "tok.n", acc_int(s->n));
-	if (rc == 0 && s->parted != PART_NONE)
-		rc = acc_add(r, "", "tok.parted", acc_ctext(tok_part_rule[s->parted]));
-	if (rc == 0 && s->parted != PART_NONE)
-		rc = acc_add(r, "", "tok.parted_at", acc_int(s->parted_at));
-	if (rc < 0 || s->n == 0)
-		return rc;
-	rc |= number(r, "tok.k1", (0 - s->s1) / n);
-	rc |= number(r, "tok.k3", s->s3 / n);
-	rc |= number(r, "tok.rms", sqrt(s->s2 / n));
-	rc |= number(r, "tok.log_ratio", s->s1);
-	rc |= number(r, "tok.max", (double)s->max);
-	rc |= acc_add(r, "", "tok.max_at", acc_int(s->max_at));
-	return rc;
-}
-
-static int
-put_point(struct acc_tokens *t, const char *tag, int64_t step, double v)
-{
-	struct acc_rec *r = &t->out;
-	int rc = acc_rec_start(r, ACC_STR("scalar"));
-	if (rc == 0)
-		rc = acc_add(r, "", "tag", acc_ctext(tag));
-	if (rc == 0)
-		rc = acc_add(r, "", "step", acc_int(step));
-	return rc == 0 ? acc_add(r, "", "value", acc_f64(v)) : rc;
-}
-
-static int
-put_finding(struct acc_tokens *t, const struct tok_finding *f)
-{
-	struct acc_rec *r = &t->out;
-	int rc = acc_rec_start(r, ACC_STR("finding"));
-	if (rc == 0)
-		rc = acc_add(r, "", "what", acc_ctext(f->what));
-	if (rc == 0 && f->sample != SIZE_MAX)
-		rc = acc_add(r, "", "name", acc_text(tok_name(t, f->sample)));
-	if (rc == 0 && f->rule != NULL)
-		rc = acc_add(r, "", "rule", acc_ctext(f->rule));
-	if (rc == 0 && f->at >= 0)
-		rc = acc_add(r, "", "tok.at", acc_int(f->at));
-	if (rc == 0)
-		rc = number(r, "value", f->value);
-	if (rc == 0)
-		rc = number(r, "limit", f->limit);
-	if (rc == 0 && f->limit_from != NULL)
-		rc = acc_add(r, "", "limit_from", acc_ctext(f->limit_from));
-	return rc == 0 ? acc_put_said(r, "", "text", &t->mem, f->text) : rc;
-}
-
-/* All the metrics, under the names of accstream(5). */
-static int
-put_metrics(struct acc_tokens *t)
-{
-	const struct tok_all *w = &t->all;
-	struct acc_rec *r = &t->out;
-	const double n = w->n, m = w->seq_n, k1 = (0 - w->s1) / n, k2 = w->s2 / 2 / n,
-		     k3 = w->s3 / n;
-	const double va = w->paa - w->pa * w->pa / n, vb = w->pbb - w->pb * w->pb / n,
-		     vab = w->pab - w->pa * w->pb / n, pd = w->pd / n;
-	int rc = acc_rec_start(r, ACC_STR("rollout"));
-	rc |= acc_add(r, "", "name", acc_ctext("all"));
-	rc |= acc_add(r, "", "tok.n", acc_int((int64_t)n));
-	rc |= acc_add(r, "", "tok.samples", acc_int((int64_t)m));
-	rc |= number(r, "tok.k1", k1);
-	rc |= number(r, "tok.k1_se", error_of(t, k1, k1_of));
-	rc |= number(r, "tok.k2", k2);
-	rc |= number(r, "tok.k2_se", error_of(t, k2, k2_of));
-	rc |= number(r, "tok.k3", k3);
-	rc |= number(r, "tok.k3_se", error_of(t, k3, k3_of));
-	rc |= number(r, "tok.rms", sqrt(w->s2 / n));
-	rc |= number(r, "tok.abs", w->sabs / n);
-	rc |= number(r, "tok.max_abs", largest(w));
-	rc |= number(r, "tok.exp_abs", w->sexp / n);
-	rc |= number(r, "tok.ratio_min", exp(w->least));
-	rc |= number(r, "tok.ratio_mean", w->w / n);
-	rc |= number(r, "tok.ratio_max", exp(w->most));
-	rc |= number(r, "tok.clip", w->clipped / n);
-	rc |= number(r, "tok.ess", w->w * w->w / (n * w->w2));
-	rc |= number(r, "tok.ess_seq", w->seq_w * w->seq_w / (m * w->seq_w2));
-	rc |= number(r, "tok.chi2", w->rho2 / n - 1);
-	rc |= number(r, "tok.chi2_seq", w->seq_rho2 / m - 1);
-	rc |= number(r, "tok.log_ppl_diff", w->dppl / m);
-	rc |= number(r, "tok.log_ppl_abs_diff", w->dppl_abs / m);
-	rc |= number(r, "tok.log_ppl_diff_max", w->dppl_max);
-	rc |= number(r, "tok.log_ppl_diff_min", w->dppl_min);
-	rc |= number(r, "tok.ppl_ratio", w->ppl / m);
-	rc |= number(r, "tok.prob_diff_mean", pd);
-	rc |= number(r, "tok.prob_diff_max", w->pmax);
-	rc |= number(r, "tok.prob_diff_std",
-		n > 1 ? sqrt(fmax(w->pdd - n * pd * pd, 0) / (n - 1)) : NAN);
-	rc |= number(r, "tok.pearson", va > 0 && vb > 0 ? vab / sqrt(va * vb) : NAN);
-	rc |= number(r, "tok.entropy_a",
-		w->nent[SIDE_A] > 0 ? w->ent[SIDE_A] / w->nent[SIDE_A] : NAN);
-	rc |= number(r, "tok.entropy_b",
-		w->nent[SIDE_B] > 0 ? w->ent[SIDE_B] / w->nent[SIDE_B] : NAN);
-	return rc;
-}
-
-int
-acc_tokens_next(struct acc_tokens *t, struct acc_rec **out, struct acc_err *e)
-{
-	static const char *const tags[] = {"rollout/k1", "rollout/k3", "rollout/rms",
-		"rollout/exp_abs"};
-	const size_t ntags = sizeof tags / sizeof *tags;
-	const size_t points = t->opt.curves ? t->nsteps * ntags : 0;
-	const size_t metrics = t->all.n > 0;
-	size_t i = t->at++;
-	int rc;
-	*out = &t->out;
-	if (i < t->nworst) {
-		rc = put_sample(t, &t->sum[t->worst[i]]);
-	} else if ((i -= t->nworst) < points) {
-		const struct tok_step *s = &t->steps[i / ntags];
-		const double v[] = {-s->s1 / s->n, s->s3 / s->n, sqrt(s->s2 / s->n),
-			s->sexp / s->n};
-		rc = put_point(t, tags[i % ntags], s->step, v[i % ntags]);
-	} else if ((i -= points) < metrics) {
-		rc = put_metrics(t);
-	} else if ((i -= metrics) < t->nfinding) {
-		rc = put_finding(t, &t->finding[i]);
-	} else {
-		return 0;
-	}
-	return rc < 0 ? acc_rec_fail(e, rc) : 1;
 }

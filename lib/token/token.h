@@ -58,9 +58,9 @@ struct tok_parting {
 struct tok_sum {
 	uint64_t name; /* where its name lies */
 	uint32_t name_n;
-	uint32_t n; /* tokens compared */
-	uint32_t tokens, parted_at;
-	uint8_t parted; /* enum tok_part */
+	uint32_t n;                        /* tokens compared */
+	uint32_t start, tokens, parted_at; /* of the prompt, of the response; where ids part */
+	uint8_t parted;                    /* enum tok_part */
 	uint8_t flags;
 	double s1, s2, s3, sabs,
 		sa;      /* sums of l, l^2, k3's term, |l|; of the rollout's log-probabilities */
@@ -82,7 +82,7 @@ enum {
 };
 
 /* Sums over all tokens, in the order in which they come. */
-enum { TOK_POSITIONS = 1 << 16, TOK_BINS = 64, NSHIFT = 2, NSCALE = 6 };
+enum { TOK_POSITIONS = 1 << 16, TOK_BINS = 64, NSHIFT = 2, NSCALE = 6, NSEEN = 5 };
 struct tok_cell {
 	double n, s1, s2;
 };
@@ -105,8 +105,8 @@ struct tok_all {
 		ntop[NSIDE]; /* tokens whose choices' probabilities do not sum up to 1; and all */
 	double bf16[NSIDE], fp16[NSIDE];
 	double grid[NSIDE],
-		ngrid[NSIDE]; /* differences of two choices that logits of bf16 would have */
-	struct tok_cell seen[2];
+		ngrid[NSIDE];        /* differences of two choices that logits of bf16 would have */
+	struct tok_cell seen[NSEEN]; /* by how often the id came before */
 	struct tok_cell bin[TOK_BINS]; /* by the size of |l|, powers of 2 */
 	struct tok_cell *place, *end;  /* by position in the response; in the whole */
 	size_t nplace, nend;
@@ -164,37 +164,46 @@ struct acc_tokens {
 };
 
 /* A side out of a record, under a prefix; column: SIDE_A prefers what generated, SIDE_B what trains. 0 or < 0. */
-int tok_side_read(struct tok_side *s, const struct acc_rec *r, const char *prefix, int column,
+int acc_tok_side_read(struct tok_side *s, const struct acc_rec *r, const char *prefix, int column,
 	struct acc_err *e);
-void tok_side_release(struct tok_side *s);
+void acc_tok_side_release(struct tok_side *s);
 /* Which part of b's ids lies at a's position 0: position in b minus position in a. False: nothing tells. */
-bool tok_offset(const struct tok_side *a, const struct tok_side *b, int64_t *off);
+bool acc_tok_offset(const struct tok_side *a, const struct tok_side *b, int64_t *off);
 /* Where and how the ids part; texts in m. *same: tokens of a's response that have the same before them. */
-struct tok_parting tok_part(const struct tok_side *a, const struct tok_side *b, int64_t off,
+struct tok_parting acc_tok_parting(const struct tok_side *a, const struct tok_side *b, int64_t off,
 	size_t *same, struct acc_arena *m);
-extern const char *const tok_part_rule[NPART];
+extern const char *const acc_tok_part_rule[NPART];
 
 /* Take the tokens of a's response [0, same). */
-int tok_sums(struct acc_tokens *t, struct tok_all *all, struct tok_sum *sum,
+int acc_tok_sums(struct acc_tokens *t, struct tok_all *all, struct tok_sum *sum,
 	const struct tok_side *a, const struct tok_side *b, int64_t off, size_t same,
 	struct acc_err *e);
-int tok_all_open(struct tok_all *w, struct acc_err *e);
-void tok_all_close(struct tok_all *w);
+int acc_tok_all_open(struct tok_all *w, struct acc_err *e);
+void acc_tok_all_close(struct tok_all *w);
 
+/* The standard error over samples of a mean over tokens, of what `of` sums up in each; -l; and the largest |l|. */
+double acc_tok_error(const struct acc_tokens *t, double mean,
+	double (*of)(const struct tok_sum *s));
+double acc_tok_k1(const struct tok_sum *s);
+double acc_tok_largest(const struct tok_all *w);
 /* For causes. Root mean square of n squares; the finding of a cause, with what is left without it; is a
  * difference of this size what noise has; the sample with the largest l. */
-double tok_rms(double s2, double n);
-struct tok_finding *tok_named(struct acc_tokens *t, const char *rule, size_t sample, double left);
-bool tok_small(const struct acc_tokens *t, double s2, double n);
-size_t tok_worst(const struct acc_tokens *t);
+double acc_tok_rms(double s2, double n);
+struct tok_finding *acc_tok_named(struct acc_tokens *t, const char *rule, size_t sample,
+	double left);
+bool acc_tok_small(const struct acc_tokens *t, double s2, double n);
+size_t acc_tok_worst(const struct acc_tokens *t);
+/* Within what noise may be: samples of some versions, ranks or cached prompts that are far farther off than the
+ * others. Noise makes no such difference. */
+bool acc_tok_within(struct acc_tokens *t);
 /* Causes that some samples have and the others have not; a few samples; a stretch of positions. */
-bool tok_groups(struct acc_tokens *t);
-bool tok_samples(struct acc_tokens *t);
-bool tok_position(struct acc_tokens *t);
+bool acc_tok_groups(struct acc_tokens *t);
+bool acc_tok_samples(struct acc_tokens *t);
+bool acc_tok_position(struct acc_tokens *t);
 /* Name the cause of a difference, if one fits: its finding. */
-int tok_cause(struct acc_tokens *t, struct acc_err *e);
-struct tok_finding *tok_find(struct acc_tokens *t, const char *what, const char *rule);
-struct acc_str tok_name(const struct acc_tokens *t, size_t sample);
+int acc_tok_cause(struct acc_tokens *t, struct acc_err *e);
+struct tok_finding *acc_tok_find(struct acc_tokens *t, const char *what, const char *rule);
+struct acc_str acc_tok_name(const struct acc_tokens *t, size_t sample);
 
 /* How far a root mean square of l may be by rounding, times the unit and the range of logits. */
 #define TOK_NOISE 6.0
@@ -208,8 +217,12 @@ struct acc_str tok_name(const struct acc_tokens *t, size_t sample);
 #define TOK_SHARE 0.75
 /* What a temperature leaves of the sum of squares, at most. */
 #define TOK_FIT 0.4
+/* What is told by how often an id came before, of the sum of squares, where it is a penalty, at least. */
+#define TOK_SEEN 0.4
 /* A part that is at fault is so many times as far off as the rest. */
 #define TOK_APART 4.0
+/* Where it is within what noise may be, as many times. */
+#define TOK_WITHIN 32.0
 /* Standard errors of a mean that is not noise. */
 #define TOK_MEAN 6.0
 

@@ -1,0 +1,192 @@
+/* What was found, as records of accstream(5). */
+#include "token/token.h"
+
+/* The standard error over samples of a mean over their tokens. */
+double
+acc_tok_error(const struct acc_tokens *t, double mean, double (*of)(const struct tok_sum *s))
+{
+	double sum = 0, n = 0, k = 0;
+	for (size_t i = 0; i < t->n; i++) {
+		const struct tok_sum *s = &t->sum[i];
+		if (s->n == 0)
+			continue;
+		const double d = of(s) - mean * s->n;
+		sum += d * d;
+		n += s->n;
+		k++;
+	}
+	return k < 2 ? NAN : sqrt(sum * k / (k - 1)) / n;
+}
+
+double
+acc_tok_k1(const struct tok_sum *s)
+{
+	return -s->s1;
+}
+
+static double
+k2_of(const struct tok_sum *s)
+{
+	return s->s2 / 2;
+}
+
+static double
+k3_of(const struct tok_sum *s)
+{
+	return s->s3;
+}
+
+double
+acc_tok_largest(const struct tok_all *w)
+{
+	return w->n > 0 ? fmax(fabs(w->most), fabs(w->least)) : 0;
+}
+
+/* --- records --- */
+
+static int
+number(struct acc_rec *r, const char *key, double v)
+{
+	return isnan(v) ? 0 : acc_add(r, "", key, acc_f64(v));
+}
+
+static int
+put_sample(struct acc_tokens *t, const struct tok_sum *s)
+{
+	struct acc_rec *r = &t->out;
+	const double n = s->n;
+	int rc = acc_rec_start(r, ACC_STR("sample"));
+	if (rc == 0)
+		rc = acc_add(r, "", "name", acc_text(acc_tok_name(t, s->order)));
+	if (rc == 0 && s->step >= 0)
+		rc = acc_add(r, "", "step", acc_int(s->step));
+	const int64_t rank = s->rank[SIDE_B] >= 0 ? s->rank[SIDE_B] : s->rank[SIDE_A];
+	if (rc == 0 && rank >= 0)
+		rc = acc_add(r, "", "rank", acc_int(rank));
+	if (rc == 0)
+		rc = acc_add(r, "", "tok.n", acc_int(s->n));
+	if (rc == 0 && s->parted != PART_NONE)
+		rc = acc_add(r, "", "tok.parted", acc_ctext(acc_tok_part_rule[s->parted]));
+	if (rc == 0 && s->parted != PART_NONE)
+		rc = acc_add(r, "", "tok.parted_at", acc_int(s->parted_at));
+	if (rc < 0 || s->n == 0)
+		return rc;
+	rc |= number(r, "tok.k1", (0 - s->s1) / n);
+	rc |= number(r, "tok.k3", s->s3 / n);
+	rc |= number(r, "tok.rms", sqrt(s->s2 / n));
+	rc |= number(r, "tok.log_ratio", s->s1);
+	rc |= number(r, "tok.max", (double)s->max);
+	rc |= acc_add(r, "", "tok.max_at", acc_int(s->max_at));
+	return rc;
+}
+
+static int
+put_point(struct acc_tokens *t, const char *tag, int64_t step, double v)
+{
+	struct acc_rec *r = &t->out;
+	int rc = acc_rec_start(r, ACC_STR("scalar"));
+	if (rc == 0)
+		rc = acc_add(r, "", "tag", acc_ctext(tag));
+	if (rc == 0)
+		rc = acc_add(r, "", "step", acc_int(step));
+	return rc == 0 ? acc_add(r, "", "value", acc_f64(v)) : rc;
+}
+
+static int
+put_finding(struct acc_tokens *t, const struct tok_finding *f)
+{
+	struct acc_rec *r = &t->out;
+	int rc = acc_rec_start(r, ACC_STR("finding"));
+	if (rc == 0)
+		rc = acc_add(r, "", "what", acc_ctext(f->what));
+	if (rc == 0 && f->sample != SIZE_MAX)
+		rc = acc_add(r, "", "name", acc_text(acc_tok_name(t, f->sample)));
+	if (rc == 0 && f->rule != NULL)
+		rc = acc_add(r, "", "rule", acc_ctext(f->rule));
+	if (rc == 0 && f->at >= 0)
+		rc = acc_add(r, "", "tok.at", acc_int(f->at));
+	if (rc == 0)
+		rc = number(r, "value", f->value);
+	if (rc == 0)
+		rc = number(r, "limit", f->limit);
+	if (rc == 0 && f->limit_from != NULL)
+		rc = acc_add(r, "", "limit_from", acc_ctext(f->limit_from));
+	return rc == 0 ? acc_put_said(r, "", "text", &t->mem, f->text) : rc;
+}
+
+/* All the metrics, under the names of accstream(5). */
+static int
+put_metrics(struct acc_tokens *t)
+{
+	const struct tok_all *w = &t->all;
+	struct acc_rec *r = &t->out;
+	const double n = w->n, m = w->seq_n, k1 = (0 - w->s1) / n, k2 = w->s2 / 2 / n,
+		     k3 = w->s3 / n;
+	const double va = w->paa - w->pa * w->pa / n, vb = w->pbb - w->pb * w->pb / n,
+		     vab = w->pab - w->pa * w->pb / n, pd = w->pd / n;
+	int rc = acc_rec_start(r, ACC_STR("rollout"));
+	rc |= acc_add(r, "", "name", acc_ctext("all"));
+	rc |= acc_add(r, "", "tok.n", acc_int((int64_t)n));
+	rc |= acc_add(r, "", "tok.samples", acc_int((int64_t)m));
+	rc |= number(r, "tok.k1", k1);
+	rc |= number(r, "tok.k1_se", acc_tok_error(t, k1, acc_tok_k1));
+	rc |= number(r, "tok.k2", k2);
+	rc |= number(r, "tok.k2_se", acc_tok_error(t, k2, k2_of));
+	rc |= number(r, "tok.k3", k3);
+	rc |= number(r, "tok.k3_se", acc_tok_error(t, k3, k3_of));
+	rc |= number(r, "tok.rms", sqrt(w->s2 / n));
+	rc |= number(r, "tok.abs", w->sabs / n);
+	rc |= number(r, "tok.max_abs", acc_tok_largest(w));
+	rc |= number(r, "tok.exp_abs", w->sexp / n);
+	rc |= number(r, "tok.ratio_min", exp(w->least));
+	rc |= number(r, "tok.ratio_mean", w->w / n);
+	rc |= number(r, "tok.ratio_max", exp(w->most));
+	rc |= number(r, "tok.clip", w->clipped / n);
+	rc |= number(r, "tok.ess", w->w * w->w / (n * w->w2));
+	rc |= number(r, "tok.ess_seq", w->seq_w * w->seq_w / (m * w->seq_w2));
+	rc |= number(r, "tok.chi2", w->rho2 / n - 1);
+	rc |= number(r, "tok.chi2_seq", w->seq_rho2 / m - 1);
+	rc |= number(r, "tok.log_ppl_diff", w->dppl / m);
+	rc |= number(r, "tok.log_ppl_abs_diff", w->dppl_abs / m);
+	rc |= number(r, "tok.log_ppl_diff_max", w->dppl_max);
+	rc |= number(r, "tok.log_ppl_diff_min", w->dppl_min);
+	rc |= number(r, "tok.ppl_ratio", w->ppl / m);
+	rc |= number(r, "tok.prob_diff_mean", pd);
+	rc |= number(r, "tok.prob_diff_max", w->pmax);
+	rc |= number(r, "tok.prob_diff_std",
+		n > 1 ? sqrt(fmax(w->pdd - n * pd * pd, 0) / (n - 1)) : NAN);
+	rc |= number(r, "tok.pearson", va > 0 && vb > 0 ? vab / sqrt(va * vb) : NAN);
+	rc |= number(r, "tok.entropy_a",
+		w->nent[SIDE_A] > 0 ? w->ent[SIDE_A] / w->nent[SIDE_A] : NAN);
+	rc |= number(r, "tok.entropy_b",
+		w->nent[SIDE_B] > 0 ? w->ent[SIDE_B] / w->nent[SIDE_B] : NAN);
+	return rc;
+}
+
+int
+acc_tokens_next(struct acc_tokens *t, struct acc_rec **out, struct acc_err *e)
+{
+	static const char *const tags[] = {"rollout/k1", "rollout/k3", "rollout/rms",
+		"rollout/exp_abs"};
+	const size_t ntags = sizeof tags / sizeof *tags;
+	const size_t points = t->opt.curves ? t->nsteps * ntags : 0;
+	const size_t metrics = t->all.n > 0;
+	size_t i = t->at++;
+	int rc;
+	*out = &t->out;
+	if (i < t->nworst) {
+		rc = put_sample(t, &t->sum[t->worst[i]]);
+	} else if ((i -= t->nworst) < points) {
+		const struct tok_step *s = &t->steps[i / ntags];
+		const double v[] = {-s->s1 / s->n, s->s3 / s->n, sqrt(s->s2 / s->n),
+			s->sexp / s->n};
+		rc = put_point(t, tags[i % ntags], s->step, v[i % ntags]);
+	} else if ((i -= points) < metrics) {
+		rc = put_metrics(t);
+	} else if ((i -= metrics) < t->nfinding) {
+		rc = put_finding(t, &t->finding[i]);
+	} else {
+		return 0;
+	}
+	return rc < 0 ? acc_rec_fail(e, rc) : 1;
+}
