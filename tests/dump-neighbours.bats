@@ -36,7 +36,7 @@ format_of() { # stream
 		done
 	done <all >taken
 	# What is made by hand is any .npy and .pt. JSON is YAML; a checkpoint's folder is one of Megatron's; SGLang's files are torch's; any
-	# text may be a script, and many a line looks like one of pip or of a shell.
+	# text may be a script, and many a line looks like one of pip, of a shell or of TOML.
 	diff - taken <<'T'
 hand dumps/msprobe_tensor/device
 hand dumps/ptdbg_v4/device
@@ -61,7 +61,9 @@ yaml config/config.json
 python config/config.json
 python config/npu.yaml
 env config/gpu.sh
+toml config/gpu.sh
 python config/gpu.sh
+toml config/npu.env
 python config/npu.env
 python config/npu.pip
 T

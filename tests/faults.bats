@@ -105,6 +105,7 @@ commands() {
 		accplot accplot -o plot.svg j
 		acccurve acccurve --all c
 		acccheck acccheck k
+		acctoken acctoken t
 		accfold accfold -b b d
 		accdiff accdiff --html=page.html d b
 	EOF
@@ -121,6 +122,7 @@ commands() {
 	accfirstbad --all m >j || true
 	accalign "$DATA/curves/megatron.log" "$DATA/curves/megatron.log" >c
 	accalign "$DATA/config/npu.yaml" "$DATA/config/gpu.sh" >k
+	accalign "$DATA/rollout/hand.jsonl" "$DATA/rollout/trainer.jsonl" >t
 	# No program lacks its line.
 	[ "$(commands | cut -d' ' -f1 | sort)" = "$(cd "$BIN" && find . -maxdepth 1 -type f -name 'acc*' -printf '%f\n' | sort)" ]
 	commands >table

@@ -173,9 +173,11 @@ def gradient(w, a, b):
 
 forward = gradient("fc1", 1.0, 2.0)
 forward[1]["a.pass"] = forward[1]["b.pass"] = "forward"
-stream("gradients", [losses(late + quiet)], [("source", {"id": "00000000"}), gradient("fc1", 3.0, 3.0),
+held = gradient("fc1", 3.0, 3.0)
+held[1].update({"a.src": "00000000", "a.seq": 0})
+stream("gradients", [losses(late + quiet)], [("source", {"id": "00000000"}), held,
                                              gradient("fc2", 2.2, 2.0), forward,
-                                             ("data", {"src": "00000000", "seq": 0, "off": 0, "data": b"x"})])
+                                             ("data", {"src": "00000000", "side": "a", "seq": 0, "off": 0, "data": b"x"})])
 
 
 def points(name, run, values):

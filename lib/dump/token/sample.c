@@ -1,5 +1,6 @@
 #include "dump/token/sample.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -564,4 +565,11 @@ acc_sample_place(const char *name, int64_t *step, int64_t *rank)
 		return true;
 	}
 	return false;
+}
+
+int
+acc_sample_open(const struct acc_probe *p)
+{
+	const int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return fd < 0 ? acc_fail(p->e, ACC_EIO, "cannot open:") : fd;
 }

@@ -95,4 +95,7 @@ void acc_sample_end(struct sample_file *f);
  * rank, or -1. */
 bool acc_sample_place(const char *name, int64_t *step, int64_t *rank);
 
+/* The file that is probed, opened to be read: a descriptor, or < 0, *p->e says why. */
+int acc_sample_open(const struct acc_probe *p);
+
 #endif

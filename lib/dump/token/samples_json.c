@@ -587,7 +587,7 @@ is_answer(const uint8_t *p, size_t n)
 	return memmem(p, n, "\"choices\":", 10) != NULL && memmem(p, n, "\"object\":", 9) != NULL;
 }
 
-/* A long prompt may stand before what says what it is. */
+/* A long prompt may stand before what says what it is. name NULL: the file that was given, by whatever link. */
 static int
 look(const struct acc_probe *p, const char *name)
 {
@@ -596,7 +596,12 @@ look(const struct acc_probe *p, const char *name)
 	int sure = 0;
 	if (head == NULL)
 		return -97;
-	const int64_t n = acc_file_head(p->dirfd, name, head, FAR, p->e);
+	const int fd = name == NULL ? acc_sample_open(p) : -1;
+	const int64_t n = name != NULL ? acc_file_head(p->dirfd, name, head, FAR, p->e)
+			  : fd < 0     ? fd
+				       : acc_file_peek(fd, head, FAR, 0, p->e);
+	if (fd >= 0)
+		close(fd);
 	if (n < 0)
 		sure = -97;
 	size_t i = 0;
@@ -613,7 +618,6 @@ look(const struct acc_probe *p, const char *name)
 static int
 probe(const struct acc_probe *p)
 {
-	char name[NAME_MAX + 1];
 	if (p->is_dir) {
 		struct acc_arena m = {0};
 		const char **names;
@@ -626,11 +630,9 @@ probe(const struct acc_probe *p)
 		acc_arena_release(&m);
 		return sure;
 	}
-	if (!(acc_str_ends(p->base, ".json") || acc_str_ends(p->base, ".jsonl")) ||
-		p->base.n > NAME_MAX || p->nhead == 0)
-		return 0;
-	snprintf(name, sizeof name, "%.*s", ACC_PRS(p->base));
-	return look(p, name);
+	return (acc_str_ends(p->base, ".json") || acc_str_ends(p->base, ".jsonl")) && p->nhead > 0
+		       ? look(p, NULL)
+		       : 0;
 }
 
 const struct acc_dump acc_dump_samples_json = {

@@ -204,16 +204,14 @@ probe_pt(const struct acc_probe *p)
 static int
 probe_npz(const struct acc_probe *p)
 {
-	char name[NAME_MAX + 1];
 	struct acc_zip z = {0};
 	struct acc_arena m = {0};
 	struct acc_file_info info;
 	bool ids = false, logp = false;
-	if (p->is_dir || !acc_str_ends(p->base, ".npz") || p->base.n > NAME_MAX || p->nhead < 4 ||
+	if (p->is_dir || !acc_str_ends(p->base, ".npz") || p->nhead < 4 ||
 		memcmp(p->head, "PK\3\4", 4) != 0)
 		return 0;
-	snprintf(name, sizeof name, "%.*s", ACC_PRS(p->base));
-	int fd = acc_file_beneath(p->dirfd, acc_str(name), p->e);
+	int fd = acc_sample_open(p);
 	if (fd < 0 || acc_file_stat(fd, &info, p->e) < 0 ||
 		acc_zip_read(fd, 0, info.size, &z, &m, NULL) < 0)
 		z.n = 0;
