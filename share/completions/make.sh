@@ -27,7 +27,7 @@ words() {
 	echo "accdiff --columns all msprobe msprobe-26 ptdbg maca"
 	echo "accfmt --consequences all"
 	echo "accdump-read --format$(listed accdump-read)"
-	echo "accdump-read --kind tensor arg call scalar param sample stack source pair curve finding"
+	echo "accdump-read --kind tensor arg call scalar param stack sample source pair curve finding"
 	echo "accdump-read --pass forward backward grad debug"
 	echo "accdump-read --io in kw out param grad"
 }
