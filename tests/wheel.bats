@@ -30,6 +30,8 @@ in_debian() { # suite, commands of sh
 	cp "$WHEEL" "$root/home/user"
 	cp -r "$ROOT/examples/demo" "$root/home/user"
 	[ -c "$root/dev/null" ] || mknod -m 666 "$root/dev/null" c 1 3
+	# The pip of Debian 13 does not start without the file that ca-certificates makes when it is configured.
+	[ -e "$root/etc/ssl/certs/ca-certificates.crt" ] || cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs"
 	chown -R 12345:12345 "$root/home/user"
 	chmod 1777 "$root/tmp"
 	# shellcheck disable=SC2016

@@ -496,7 +496,7 @@ read_literals(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
 	struct reader r = {.path = path, .line = 1};
 	int rc = acc_params_open(&r.ps, c, path, e);
-	r.p = (const char *)r.ps.text.p;
+	r.p = r.ps.text.n > 0 ? (const char *)r.ps.text.p : "";
 	r.end = r.p + r.ps.text.n;
 	r.toml = rc == 0 && !acc_str_ends(acc_str(r.ps.f.name), ".py");
 	if (rc == 0)
