@@ -269,9 +269,10 @@ def eps_of(v):
 
 
 def weight_of(i):
+    """The next that is not all zeros, as biases are: what is multiplied differs."""
     def f(m):
         with torch.no_grad():
-            list(m.parameters())[i].mul_(1.01)
+            next(p for p in list(m.parameters())[i:] if p.any()).mul_(1.01)
     return f
 
 
