@@ -1,0 +1,222 @@
+/* The op calls of all ranks of a side, and what is said of their records. */
+#include "ranks/fleet.h"
+#include "acc/file.h"
+#include "acc/say.h"
+
+#include <stdlib.h>
+
+int
+acc_fleet_open(struct acc_fleet *f, struct acc_roots *roots, acc_fleet_get_fn *get, void *arg,
+	struct acc_err *e)
+{
+	*f = (struct acc_fleet){.roots = roots, .get = get, .arg = arg};
+	f->scratch = malloc((size_t)ACC_CHUNK * 16);
+	return f->scratch == NULL ? acc_nomem(e) : 0;
+}
+
+void
+acc_fleet_close(struct acc_fleet *f)
+{
+	free(f->call);
+	free(f->rank);
+	free(f->verdict);
+	free(f->doubt);
+	free(f->scratch);
+	acc_ids_release(&f->at);
+	acc_arena_release(&f->mem);
+}
+
+static int
+add_rank(struct acc_fleet *f, int64_t rank, struct acc_err *e)
+{
+	size_t lo = 0, hi = f->nrank;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (f->rank[mid] < rank)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo < f->nrank && f->rank[lo] == rank)
+		return 0;
+	int64_t *p = acc_grow(f->rank, &f->cap_rank, f->nrank + 1, sizeof *p, e);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	f->rank = p;
+	memmove(p + lo + 1, p + lo, (f->nrank++ - lo) * sizeof *p);
+	p[lo] = rank;
+	return 0;
+}
+
+int
+acc_fleet_add(struct acc_fleet *f, size_t line, size_t n, bool backward, struct acc_err *e)
+{
+	struct acc_rec *r;
+	int rc = f->get(f->arg, line, &r, e);
+	if (rc < 0)
+		return rc;
+	struct acc_fleet_call k = {.line = line,
+		.n = n,
+		.step = acc_get_int(r, "", "step", 0),
+		.rank = acc_get_int(r, "", "rank", INT64_MIN),
+		.backward = backward};
+	if (k.rank < 0)
+		return 0;
+	struct acc_str op = acc_get_text(r, "", "op");
+	k.op = acc_hash(op.p, op.n);
+	uint64_t id[3] = {k.op, (uint64_t)acc_get_int(r, "", "call", -1), backward};
+	k.key = acc_hash(id, sizeof id);
+	id[2] = !backward;
+	k.twin = acc_hash(id, sizeof id);
+	k.talks = !backward && acc_op_talks(op);
+	void *p = acc_grow(f->call, &f->cap_call, f->ncall + 1, sizeof *f->call, e);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	f->call = p;
+	f->call[f->ncall++] = k;
+	return add_rank(f, k.rank, e);
+}
+
+int
+acc_fleet_judge(struct acc_fleet *f, struct acc_err *e)
+{
+	int rc = f->nrank < 2 ? 0 : acc_fleet_collectives(f, e);
+	if (rc == 0 && f->nrank > 1)
+		rc = acc_fleet_replicas(f, e);
+	return rc;
+}
+
+const struct acc_fleet_verdict *
+acc_fleet_at(const struct acc_fleet *f, size_t line)
+{
+	uint32_t i = acc_ids_get(&f->at, acc_mix(line));
+	return i == ACC_NOID ? NULL : &f->verdict[i];
+}
+
+int
+acc_fleet_say(struct acc_fleet *f, const struct acc_fleet_verdict *v, struct acc_err *e)
+{
+	uint32_t was = acc_ids_get(&f->at, acc_mix(v->line));
+	if (was != ACC_NOID) {
+		if (f->verdict[was].said == NULL && v->said != NULL)
+			f->verdict[was] = *v;
+		return 0;
+	}
+	void *p = acc_grow(f->verdict, &f->cap_verdict, f->nverdict + 1, sizeof *f->verdict, e);
+	if (p == NULL || f->nverdict >= UINT32_MAX - 1)
+		return acc_nomem(e);
+	f->verdict = p;
+	f->verdict[f->nverdict] = *v;
+	return acc_ids_put(&f->at, acc_mix(v->line), (uint32_t)f->nverdict++, false, e);
+}
+
+const char *
+acc_fleet_doubted(const struct acc_fleet *f, size_t line)
+{
+	for (size_t i = 0; i < f->ndoubt; i++)
+		if (f->doubt[i].line == line)
+			return f->doubt[i].said;
+	return NULL;
+}
+
+int
+acc_fleet_doubts(struct acc_fleet *f, size_t line, const char *said, struct acc_err *e)
+{
+	if (said == NULL || acc_fleet_doubted(f, line) != NULL)
+		return said == NULL ? acc_nomem(e) : 0;
+	void *p = acc_grow(f->doubt, &f->cap_doubt, f->ndoubt + 1, sizeof *f->doubt, e);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	f->doubt = p;
+	f->doubt[f->ndoubt++] = (struct acc_fleet_doubt){line, said};
+	return 0;
+}
+
+const char *
+acc_fleet_ranks(struct acc_fleet *f, const int64_t *rank, size_t n)
+{
+	enum { MOST = 8 };
+	const char *text = "";
+	unsigned ranges = 0;
+	for (size_t i = 0, end; i < n && text != NULL; i = end) {
+		for (end = i + 1; end < n && rank[end] == rank[end - 1] + 1; end++)
+			;
+		const char *comma = ranges == 0 ? "" : ", ";
+		if (++ranges > MOST)
+			return acc_arena_printf(&f->mem, "%s, ...", text);
+		text = end - i == 1 ? acc_arena_printf(&f->mem, "%s%s%lld", text, comma,
+					      (long long)rank[i])
+				    : acc_arena_printf(&f->mem, "%s%s%lld-%lld", text, comma,
+					      (long long)rank[i], (long long)rank[end - 1]);
+	}
+	return text;
+}
+
+int
+acc_fleet_tensor(const struct acc_rec *r, size_t line, struct acc_fleet_tensor *t)
+{
+	struct acc_ref ref = {.dtype = ACC_NODTYPE};
+	struct acc_err e = {0};
+	if (!acc_rec_is(r, "tensor"))
+		return 0;
+	int rc = acc_ref_get(r, "", &ref, &e);
+	if (rc == ACC_ENOMEM)
+		return rc;
+	*t = (struct acc_fleet_tensor){.line = line, .dtype = ref.dtype, .data = rc == 1};
+	return rc >= 0 && ref.dtype != ACC_NODTYPE && acc_dtype_of(ref.dtype)->cls != 'C' &&
+	       acc_get(r, "", "shape") != NULL && acc_count(ref.shape, ref.ndim, &t->n);
+}
+
+/* Where the machine failed, *e says so and < 0; what is not there, or not as it was, is not read: 0. */
+static int
+unread(const struct acc_err *why, struct acc_err *e)
+{
+	if (why->code != ACC_ENOMEM && (why->sys == 0 || acc_file_absent(why->sys)))
+		return 0;
+	if (e != NULL)
+		*e = *why;
+	return why->code;
+}
+
+static int
+read_at(struct acc_fleet *f, struct acc_pay *p, enum acc_dtype t, uint64_t first, size_t n,
+	double *out, struct acc_err *e)
+{
+	struct acc_err bad = {0};
+	const void *got;
+	/* What is compressed is read from its beginning. */
+	for (uint64_t at = acc_pay_random(p) ? first : 0; at < first;) {
+		size_t k = first - at < ACC_CHUNK ? (size_t)(first - at) : ACC_CHUNK;
+		if (acc_pay_read(p, at, k, f->scratch, &got, &bad) < 0)
+			return unread(&bad, e);
+		at += k;
+	}
+	for (size_t at = 0; at < n;) {
+		size_t k = n - at < ACC_CHUNK ? n - at : ACC_CHUNK;
+		if (acc_pay_read(p, first + at, k, f->scratch, &got, &bad) < 0)
+			return unread(&bad, e);
+		acc_widen(t, got, k, out + at);
+		at += k;
+	}
+	return 1;
+}
+
+int
+acc_fleet_read(struct acc_fleet *f, const struct acc_fleet_tensor *t, uint64_t first, size_t n,
+	double *out, struct acc_err *e)
+{
+	struct acc_rec *r;
+	struct acc_ref ref;
+	struct acc_err why = {0};
+	int rc = f->get(f->arg, t->line, &r, e);
+	if (rc < 0)
+		return rc;
+	if (!t->data || acc_ref_get(r, "", &ref, &why) != 1 || first > t->n || n > t->n - first)
+		return 0;
+	struct acc_pay *p = acc_pay_open(f->roots, acc_get_text(r, "", "src"), &ref, &why);
+	rc = p == NULL                  ? unread(&why, e)
+	     : acc_pay_count(p) != t->n ? 0
+					: read_at(f, p, ref.dtype, first, n, out, e);
+	acc_pay_close(p);
+	return rc;
+}

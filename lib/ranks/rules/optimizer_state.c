@@ -1,0 +1,443 @@
+/* Why a weight parts whose gradient is the same on all ranks: its update is given a state, or a number, that is another on
+ * one of them. */
+#include "acc/say.h"
+#include "ranks/graph.h"
+
+#define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
+
+struct inputs { /* of the same op call on two ranks */
+	const struct acc_replica_seen
+		*own; /* what is not the same, and nobody made in this step; NULL: none */
+	bool alike, apart,
+		lacks; /* some are the same; some are made otherwise; the other rank has no such */
+};
+
+static const struct acc_replica_seen *
+at_place(const struct acc_replicas *t, const struct acc_seen_call *c,
+	const struct acc_replica_seen *s)
+{
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		if (t->seen[i].pos == s->pos && t->seen[i].out == s->out)
+			return &t->seen[i];
+	return NULL;
+}
+
+/* From before the step, or read then, or one number everywhere, as a state begins. */
+static int
+brought(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is, struct acc_err *e)
+{
+	const struct acc_seen_call *c = acc_seen_caller(t, acc_seen_maker(t, s));
+	*is = c == NULL || (c->raw && !c->behind && !c->k->talks);
+	return *is || c->behind || c->k->talks ? 0 : acc_replicas_flat(t, s, is, e);
+}
+
+/* The second list of what an optimizer of torch is given are gradients. */
+static int
+is_gradient(struct acc_replicas *t, const struct acc_seen_call *c, const struct acc_replica_seen *s,
+	bool *is, struct acc_err *e)
+{
+	struct acc_rec *r;
+	*is = false;
+	int rc = c->optimizer ? t->f->get(t->f->arg, s->line, &r, e) : 0;
+	if (rc == 0 && c->optimizer)
+		*is = acc_str_starts(acc_get_text(r, "", "pos"), "1.");
+	return rc;
+}
+
+static int
+compare(struct acc_replicas *t, const struct acc_seen_call *a, const struct acc_seen_call *b,
+	struct inputs *out, struct acc_err *e)
+{
+	*out = (struct inputs){.own = NULL};
+	for (uint32_t j = 0; j < a->n; j++) {
+		const struct acc_replica_seen *x = &t->seen[a->first + j], *y = at_place(t, b, x);
+		enum acc_alike is = ACC_EQUAL;
+		if (x->out || !x->real)
+			continue;
+		int rc = y == NULL || y->n != x->n ? 0 : acc_seen_alike(t, x, y, &is, e);
+		if (rc < 0)
+			return rc;
+		if (y != NULL && y->n == x->n && is < ACC_APART) {
+			out->alike |= x->n > 1;
+			continue;
+		}
+		bool own = false, other = true, gradient = false;
+		rc = is_gradient(t, a, x, &gradient, e);
+		if (rc == 0 && !gradient)
+			rc = brought(t, x, &own, e);
+		if (rc == 0 && own && y != NULL)
+			rc = brought(t, y, &other, e);
+		out->apart = !own || !other;
+		if (rc < 0 || out->apart)
+			return rc;
+		out->lacks |= out->own == NULL && y == NULL;
+		out->own = out->own == NULL ? x : out->own;
+	}
+	return 0;
+}
+
+/* Is the output, of as many elements as the weight, another? */
+static int
+differs(struct acc_replicas *t, const struct acc_seen_call *a, const struct acc_seen_call *b,
+	uint64_t n, const struct acc_replica_seen **out, struct acc_err *e)
+{
+	*out = NULL;
+	for (uint32_t j = 0; a->n == b->n && j < a->n; j++) {
+		const struct acc_replica_seen *x = &t->seen[a->first + j];
+		enum acc_alike is = ACC_EQUAL;
+		if (!x->out || !x->real || x->n != n)
+			continue;
+		int rc = acc_seen_alike(t, x, &t->seen[b->first + j], &is, e);
+		if (rc < 0 || is == ACC_APART) {
+			*out = &t->seen[b->first + j];
+			return rc;
+		}
+	}
+	return 0;
+}
+
+/* Who does the step of an optimizer: an op call behind the backward pass, on both ranks. NULL: it is none. */
+static const struct acc_seen_call *
+peer_of(const struct acc_replicas *t, const struct acc_seen_call *c, int64_t step,
+	const int64_t rank[2])
+{
+	const struct acc_seen_call *p;
+	if (c->k->step != step || c->k->rank != rank[0] || !c->behind || c->k->backward ||
+		c->k->talks || acc_seen_real(t, c, true) == NULL)
+		return NULL;
+	p = acc_replicas_call(t, step, rank[1], c->k->key);
+	return p == NULL || p->line != c->line ? NULL : p;
+}
+
+/* What is said of an op call: at `own`, a state that is not the same or that one rank lacks, or at `out`, what is made with
+ * another number. */
+struct reason {
+	const struct acc_replica_seen *own, *out;
+	bool lacks;
+};
+
+static int
+reason_of(struct acc_replicas *t, const struct acc_seen_call *a, const struct acc_seen_call *b,
+	uint64_t n, struct reason *why, struct acc_err *e)
+{
+	struct inputs in[2] = {{.apart = true}, {.apart = true}};
+	int rc = compare(t, a, b, &in[0], e);
+	*why = (struct reason){.own = NULL};
+	if (rc == 0 && !in[0].apart)
+		rc = compare(t, b, a, &in[1], e);
+	if (rc < 0 || in[0].apart || in[1].apart)
+		return rc;
+	/* A state that is scaled in its place before a gradient is added is given alone. */
+	if (!in[0].alike && (in[1].own == NULL || in[1].own->n != n || !b->in_place))
+		return 0;
+	why->lacks = in[0].lacks || in[1].lacks;
+	why->own = in[0].lacks ? in[0].own : in[1].own;
+	return why->own != NULL || a->switches == b->switches ? 0
+							      : differs(t, a, b, n, &why->out, e);
+}
+
+/* A step of an optimizer that one rank takes and the other one does not, by the line that it is called from; NULL. */
+static const struct acc_seen_call *
+one_more(const struct acc_replicas *t, int64_t step, int64_t has, int64_t lacks)
+{
+	for (size_t i = 0; i < t->f->ncall; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		uint32_t n[2] = {0, 0};
+		if (c->k->step != step || c->k->rank != has || !c->optimizer || c->line == 0)
+			continue;
+		for (size_t k = 0; k < t->f->ncall; k++)
+			n[t->call[k].k->rank == lacks] += t->call[k].line == c->line &&
+							  t->call[k].k->step == step &&
+							  (t->call[k].k->rank == has ||
+								  t->call[k].k->rank == lacks);
+		if (n[0] > n[1])
+			return c;
+	}
+	return NULL;
+}
+
+/* What made the weight as it is now, behind the backward pass of this step or before it is used, where the other rank has no
+ * call of that line. NULL. */
+static const struct acc_replica_seen *
+made_alone(const struct acc_replicas *t, int64_t step, const struct acc_replica_seen *now,
+	int64_t other)
+{
+	const struct acc_fleet_call *k = t->call[now->call].k;
+	const struct acc_replica_seen *made = acc_seen_maker(t, now);
+	const uint32_t i = now->mark == 0 || made != NULL
+				   ? ACC_NOID
+				   : acc_ids_get(&t->made,
+					     acc_seen_place(step, k->rank, now->mark));
+	const struct acc_seen_call *c = acc_seen_caller(t, i == ACC_NOID ? made : &t->seen[i]);
+	bool alone = c != NULL && !c->k->backward && !c->k->talks && c->line != 0 &&
+		     (c->behind || made != NULL);
+	for (size_t j = 0; j < t->f->ncall && alone; j++)
+		alone = t->call[j].line != c->line || t->call[j].k->step != c->k->step ||
+			t->call[j].k->rank != other;
+	return !alone ? NULL : i == ACC_NOID ? made : &t->seen[i];
+}
+
+int
+acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
+	const struct acc_replica_seen *w, const struct acc_replica_seen *const now[2], bool *said,
+	struct acc_err *e)
+{
+	const int64_t rank[2] = {t->call[now[0]->call].k->rank, t->call[now[1]->call].k->rank};
+	const uint64_t id = acc_seen_place(step, rank[0], acc_seen_place(step, rank[1], w->n + 4));
+	struct reason why = {.own = NULL};
+	const char *said_alone = NULL;
+	int rc = 0;
+	const uint32_t known = acc_ids_get(&t->roles, id); /* asked of each weight that parts */
+	*said = known == 1;
+	if (known != ACC_NOID)
+		return 0;
+	const struct acc_replica_seen *alone = NULL;
+	for (int i = 0; i < 4 && alone == NULL; i++) {
+		const int k =
+			i % 2; /* a step that one of them takes, before what else one of them has */
+		const struct acc_seen_call *more = i < 2 ? one_more(t, step, rank[k], rank[!k])
+							 : NULL;
+		alone = more != NULL ? acc_seen_real(t, more, true)
+			: i < 2      ? NULL
+				     : made_alone(t, step, now[k], rank[!k]);
+		if (alone != NULL)
+			said_alone =
+				i < 2 ? SAY(t,
+						"is of a step of the optimizer that rank %lld takes and rank %lld does not: the"
+						" weight of %s parts",
+						(long long)rank[k], (long long)rank[!k],
+						acc_replicas_name(t, w->line, e))
+				      : SAY(t,
+						"becomes the weight of %s, and rank %lld has no call of this line:"
+						" the weight parts",
+						acc_replicas_name(t, now[k]->line, e),
+						(long long)rank[!k]);
+	}
+	if (alone != NULL) {
+		*said = true;
+		rc = acc_ids_put(&t->roles, id, 1, true, e);
+		return rc < 0 ? rc : acc_replicas_blame(t, g, alone->line, said_alone, 1, 0, e);
+	}
+	for (size_t i = 0; i < t->f->ncall && rc == 0 && why.own == NULL && why.out == NULL; i++) {
+		const struct acc_seen_call *p = peer_of(t, &t->call[i], step, rank);
+		rc = p == NULL ? 0 : reason_of(t, &t->call[i], p, w->n, &why, e);
+	}
+	*said = rc == 0 && (why.own != NULL || why.out != NULL);
+	if (rc == 0)
+		rc = acc_ids_put(&t->roles, id, *said, true, e);
+	if (rc < 0 || !*said)
+		return rc;
+	const struct acc_replica_seen *at = why.own == NULL ? why.out : why.own;
+	const int64_t here = t->call[at->call].k->rank, there = rank[here == rank[0]];
+	const char *name = acc_replicas_name(t, w->line, e);
+	return acc_replicas_blame(t, g, at->line,
+		why.own == NULL
+			? SAY(t,
+				  "is made with another number on rank %lld than on rank %lld, of what is the same"
+				  " on both: the weight of %s parts",
+				  (long long)here, (long long)there, name)
+		: at->n == 1
+			? SAY(t,
+				  "is a number that is another on rank %lld than on rank %lld, while their weights"
+				  " and gradients are the same: the weight of %s parts",
+				  (long long)here, (long long)there, name)
+			: SAY(t,
+				  why.lacks
+					  ? "is a state that rank %lld has and rank %lld has not, while their weights"
+					    " and gradients are the same: the weight of %s parts"
+					  : "is a state that is another on rank %lld than on rank %lld, while their"
+					    " weights and gradients are the same: the weight of %s parts",
+				  (long long)here, (long long)there, name),
+		1, 0, e);
+}
+
+/* --- rates --- */
+
+/* 1, 0: it has none; < 0. */
+static int
+rate_of(struct acc_replicas *t, const struct acc_seen_call *c, double *rate, struct acc_err *e)
+{
+	for (size_t i = 0; i < c->k->n; i++) {
+		struct acc_rec *r;
+		int rc = t->f->get(t->f->arg, c->k->line + i, &r, e);
+		if (rc < 0)
+			return rc;
+		if (acc_str_is(acc_get_text(r, "", "pos"), "lr") &&
+			acc_as_f64(acc_get(r, "", "value"), rate))
+			return 1;
+	}
+	return 0;
+}
+
+/* Do two ranks give an optimizer's call as many tensors of the same shapes? */
+static bool
+as_many(const struct acc_replicas *t, const struct acc_seen_call *a, const struct acc_seen_call *b)
+{
+	bool same = a->n == b->n && a->line == b->line;
+	for (uint32_t j = 0; j < a->n && same; j++)
+		same = t->seen[a->first + j].shape == t->seen[b->first + j].shape;
+	return same;
+}
+
+enum acc_work
+acc_seen_work(const struct acc_replicas *t, const struct acc_rank_group *g)
+{
+	enum acc_work out = ACC_WORK_ALONE;
+	for (size_t i = 0; i < t->f->ncall && out != ACC_WORK_PARTS; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		const struct acc_replica_seen *x = !c->k->talks || !(c->amid || c->behind)
+							   ? NULL
+							   : acc_seen_real(t, c, false);
+		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || x == NULL ||
+			!acc_seen_among(t, c, g))
+			continue;
+		out = c->scatters                                  ? ACC_WORK_PARTS
+		      : c->reduces || c->gathers || c->hands_round ? ACC_WORK_SHARED
+								   : out;
+	}
+	return out;
+}
+
+/* The rates of the first step, of what two ranks have as many of, or parts, which work together. Of other numbers of tensors,
+ * where each optimizer has weights of its own, they may be by design. */
+static int
+first_rates(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	enum acc_work work, bool *said, struct acc_err *e)
+{
+	double rate[2] = {0, 0};
+	int rc = rate_of(t, c, &rate[0], e);
+	for (uint32_t k = 1; k < g->n && rc == 1; k++) {
+		const struct acc_seen_call *o = acc_replicas_call(t, c->k->step, g->rank[k],
+			c->k->key);
+		rc = o == NULL || o->line != c->line ? 0 : rate_of(t, o, &rate[1], e);
+		if (rc < 0 || rc == 0 || rate[0] == rate[1]) {
+			rc = rc < 0 ? rc : 1;
+			continue;
+		}
+		const char *text = SAY(t,
+			"is made with the rate %.6g on rank %lld and %.6g on rank %lld, which join gradients or weights",
+			rate[1], (long long)g->rank[k], rate[0], (long long)g->rank[0]);
+		const size_t line = acc_seen_real(t, o, true)->line;
+		*said = true;
+		return as_many(t, c, o) || work == ACC_WORK_PARTS
+			       ? acc_replicas_blame(t, g, line, text, 1, 0, e)
+			       : acc_fleet_doubts(t->f, line, text, e);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+/* The rates of the optimizers' calls, each of a part of the weights, were the same on two ranks in the first step, and are
+ * not any more. A warm-up that begins with 0 tells nothing. */
+int
+acc_rule_rates(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
+{
+	(void)room;
+	const enum acc_work work = t->nstep == 0 ? ACC_WORK_ALONE : acc_seen_work(t, g);
+	bool said = false;
+	for (size_t i = 0; i < t->f->ncall && t->nstep > 0 && !said; i++) {
+		const struct acc_seen_call *c = &t->call[i], *call[4];
+		double rate[4];
+		if (work != ACC_WORK_ALONE && c->k->rank == g->rank[0] &&
+			c->k->step == t->step[0] && c->optimizer) {
+			int rc = first_rates(t, g, c, work, &said, e);
+			if (rc < 0)
+				return rc;
+		}
+		if (c->k->rank != g->rank[0] || c->k->step == t->step[0] || !c->optimizer)
+			continue;
+		for (uint32_t k = 1; k < g->n; k++) {
+			int rc = 1;
+			for (int j = 0; j < 4 && rc == 1; j++) {
+				call[j] = acc_replicas_call(t, j < 2 ? t->step[0] : c->k->step,
+					g->rank[j % 2 == 0 ? 0 : k], c->k->key);
+				rc = call[j] == NULL ? 0 : rate_of(t, call[j], &rate[j], e);
+			}
+			if (rc < 0)
+				return rc;
+			if (rc == 0 || rate[0] != rate[1] || rate[0] == 0 || rate[2] == rate[3])
+				continue;
+			return acc_replicas_blame(t, g, acc_seen_real(t, call[3], true)->line,
+				SAY(t,
+					"is made with the rate %.6g on rank %lld and %.6g on rank %lld, which both had"
+					" %.6g in step %lld",
+					rate[3], (long long)g->rank[k], rate[2],
+					(long long)g->rank[0], rate[0], (long long)t->step[0]),
+				1, 0, e);
+		}
+	}
+	return 0;
+}
+
+/* --- steps that one rank alone takes --- */
+
+struct pace { /* of a rank: how many communications of a group, and steps of an optimizer between two of these */
+	size_t at; /* the next call */
+	uint64_t met, steps;
+	const struct acc_seen_call *step; /* since the last communication; NULL: none */
+	bool several;                     /* in one such interval */
+};
+
+/* Goes on to the next communication of the group, or to the end. */
+static bool
+pace(const struct acc_replicas *t, const struct acc_rank_group *g, int64_t rank, struct pace *p)
+{
+	p->step = NULL;
+	for (; p->at < t->f->ncall; p->at++) {
+		const struct acc_seen_call *c = &t->call[p->at];
+		if (c->k->rank != rank)
+			continue;
+		if (c->k->talks && acc_seen_among(t, c, g)) {
+			p->met++;
+			p->at++;
+			return true;
+		}
+		if (!c->optimizer)
+			continue;
+		p->several |= p->step != NULL && p->step->line == c->line;
+		p->step = p->step == NULL ? c : p->step;
+		p->steps++;
+	}
+	return false;
+}
+
+/* Between two communications of a group, one rank takes the step of its optimizer and another one does not, as where it
+ * skips one for an overflow of its own. Where ranks take several of them in between, they go their own ways. */
+int
+acc_rule_skipped(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
+{
+	(void)room;
+	for (uint32_t r = 1; r < g->n && !t->scattered; r++) {
+		struct pace p[2] = {{.at = 0}, {.at = 0}};
+		const struct acc_seen_call *odd = NULL;
+		int64_t lacks = 0;
+		bool on[2], together = false;
+		do {
+			for (int k = 0; k < 2; k++)
+				on[k] = pace(t, g, g->rank[k == 0 ? 0 : r], &p[k]);
+			together |= p[0].step != NULL && p[1].step != NULL;
+			if (odd == NULL && (p[0].step == NULL) != (p[1].step == NULL)) {
+				odd = p[p[0].step == NULL].step;
+				lacks = g->rank[p[0].step == NULL ? 0 : r];
+			}
+		} while (on[0] && on[1]);
+		const struct acc_replica_seen *out = odd == NULL ? NULL
+								 : acc_seen_real(t, odd, true);
+		/* As many that never are in the same place may be before a communication on one rank, and behind it on the
+		 * other; or they are of other networks, which are told of each other. */
+		if (out == NULL || on[0] != on[1] || p[0].met == 0 || p[0].several ||
+			p[1].several || p[0].steps == 0 || p[1].steps == 0 ||
+			(p[0].steps == p[1].steps && (!together || g->weights_differ)))
+			continue;
+		return acc_replicas_blame(t, g, out->line,
+			SAY(t,
+				"is of a step of the optimizer that rank %lld takes and rank %lld does not: of %llu and"
+				" %llu steps between the same communications",
+				(long long)odd->k->rank, (long long)lacks,
+				(unsigned long long)p[odd->k->rank != g->rank[0]].steps,
+				(unsigned long long)p[odd->k->rank == g->rank[0]].steps),
+			1, 0, e);
+	}
+	return 0;
+}

@@ -1,0 +1,590 @@
+/* Weights that ranks had alike, and that part from one step to the next. */
+#include "replay/limits.h"
+#include "acc/say.h"
+#include "ranks/account.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Of the part of a weight that is gathered: what a reduction makes of the gradient of the whole. */
+static const struct acc_replica_seen *
+gradient_of_part(const struct acc_replicas *t, int64_t step, int64_t rank,
+	const struct acc_replica_seen *w)
+{
+	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->key);
+	const struct acc_replica_seen *whole = NULL, *g = NULL;
+	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
+		if (t->seen[i].out && t->seen[i].mark != 0 &&
+			t->seen[i].n > (whole == NULL ? w->n : whole->n))
+			whole = &t->seen[i];
+	uint32_t use = whole == NULL ? ACC_NOID : acc_ids_get(&t->first, acc_seen_id(t, whole));
+	c = use == ACC_NOID ? NULL : &t->call[use];
+	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
+		if (t->seen[i].leaf && t->seen[i].mark == whole->mark)
+			g = acc_seen_gradient(t, step, rank, &t->seen[i]);
+	use = g == NULL || g->mark == 0 ? ACC_NOID : acc_ids_get(&t->given, acc_seen_id(t, g));
+	c = use == ACC_NOID ? NULL : &t->call[use];
+	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
+		if (t->seen[i].out && t->seen[i].n == w->n)
+			return &t->seen[i];
+	return NULL;
+}
+
+const struct acc_replica_seen *
+acc_seen_gradient(const struct acc_replicas *t, int64_t step, int64_t rank,
+	const struct acc_replica_seen *w)
+{
+	if (w == NULL)
+		return NULL;
+	if (t->call[w->call].k->talks)
+		return gradient_of_part(t, step, rank, w);
+	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->twin);
+	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++) {
+		const struct acc_replica_seen *in = t->seen[i].out && t->seen[i].n == w->n
+							    ? acc_seen_input(t, &t->seen[i])
+							    : NULL;
+		if (in != NULL && in->pos == w->pos)
+			return &t->seen[i];
+	}
+	return NULL;
+}
+
+/* Is the gradient of the weight that of this call alone? Of weights that begin as the same number, as
+ * those of norms do, each seems to be all of them. */
+static int
+is_alone(struct acc_replicas *t, const struct acc_replica_seen *w, bool *is, struct acc_err *e)
+{
+	*is = acc_ids_get(&t->shared, acc_seen_id(t, w)) == ACC_NOID;
+	return *is ? 0 : acc_replicas_flat(t, w, is, e);
+}
+
+/* Is it a gradient of another weight, as its shape shows, or something else that is not flat, as buckets are? */
+static bool
+is_of_other(struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	const struct acc_fleet_call *k = t->call[s->call].k;
+	const int64_t n = (int64_t)s->n;
+	const uint64_t id = acc_seen_place(k->step, k->rank, s->shape + 5);
+	uint32_t is = acc_ids_get(&t->roles, id);
+	if (s->shape != acc_hash(&n, sizeof n))
+		return true;
+	if (is != ACC_NOID)
+		return is;
+	is = 0;
+	for (uint32_t i = 0; i < t->nseen && !is; i++)
+		is = t->seen[i].leaf && t->seen[i].shape == s->shape &&
+		     t->call[t->seen[i].call].k->rank == k->rank &&
+		     t->call[t->seen[i].call].k->step == k->step;
+	if (acc_ids_put(&t->roles, id, is, true, NULL) < 0)
+		t->lost = ACC_ENOMEM;
+	return is;
+}
+
+/* Can something of so many elements be in what a reduction is given? */
+static bool
+may_hold(struct acc_replicas *t, const struct acc_seen_call *c, uint64_t n)
+{
+	for (uint32_t i = c->first; i < c->first + c->n; i++) {
+		const struct acc_replica_seen *s = &t->seen[i];
+		const struct acc_seen_call *join;
+		bool part = s->n == n;
+		if (s->out || s->n < 2 || s->n < n)
+			continue;
+		join = acc_seen_joined(t, s);
+		for (uint32_t j = join == NULL ? 0 : join->first;
+			join != NULL && j < join->first + join->n; j++)
+			part |= !t->seen[j].out && t->seen[j].n == n;
+		if (part || (join == NULL && !is_of_other(t, s)))
+			return true;
+	}
+	return false;
+}
+
+/* Behind the op call that made a gradient, which is one of several of its weight: can another rank be given their sum? Not
+ * where nothing that is communicated with it has as many elements. */
+static bool
+may_join(struct acc_replicas *t, const struct acc_replica_seen *g, int64_t rank)
+{
+	const struct acc_seen_call *from = &t->call[g->call];
+	for (const struct acc_seen_call *c = from + 1;
+		c < t->call + t->f->ncall && (t->scattered || acc_seen_beside(c, from)); c++) {
+		if (!c->k->talks || !acc_seen_beside(c, from))
+			continue;
+		const bool one = c->sends || c->receives;
+		for (uint32_t i = c->first; one && c->behind && i < c->first + c->n; i++)
+			if (t->seen[i].n == g->n)
+				return true;
+		/* What is exchanged or gathered before the last backward call is activations. */
+		if (!one && (c->reduces || c->behind) && acc_seen_joins(t, c, c->k->rank, rank) &&
+			may_hold(t, c, g->n))
+			return true;
+	}
+	return false;
+}
+
+static const struct acc_replica_seen *
+same_weight(const struct acc_replicas *t, const struct acc_seen_call *c,
+	const struct acc_replica_seen *w)
+{
+	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
+		if (t->seen[i].pos == w->pos && t->seen[i].n == w->n &&
+			(t->seen[i].leaf || t->seen[i].lone || t->seen[i].kept))
+			return &t->seen[i];
+	return NULL;
+}
+
+static uint64_t
+lined_at(int64_t step, int64_t rank, uint64_t line, uint32_t k)
+{
+	const uint64_t id[2] = {line, k};
+	return acc_seen_place(step, rank, acc_hash(id, sizeof id));
+}
+
+/* Made when it is first asked for: most weights are found by the names of their calls. 0 or < 0. */
+static int
+index_lines(struct acc_replicas *t, struct acc_err *e)
+{
+	struct acc_ids count = {0};
+	int rc = 0;
+	for (uint32_t i = 0; i < t->f->ncall && rc == 0; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		const uint64_t id = lined_at(c->k->step, c->k->rank, c->line, UINT32_MAX);
+		const uint32_t n = acc_ids_get(&count, id);
+		if (c->line == 0 || c->k->backward)
+			continue;
+		rc = acc_ids_put(&count, id, n == ACC_NOID ? 1 : n + 1, true, e);
+		if (rc == 0)
+			rc = acc_ids_put(&t->lined,
+				lined_at(c->k->step, c->k->rank, c->line, n == ACC_NOID ? 0 : n), i,
+				false, e);
+	}
+	acc_ids_release(&count);
+	return rc;
+}
+
+/* The op call that is as many calls of its line behind the first in another step; NULL. */
+static const struct acc_seen_call *
+of_line(struct acc_replicas *t, const struct acc_seen_call *c, int64_t step, int64_t rank)
+{
+	const uint32_t own = (uint32_t)(c - t->call);
+	uint32_t at = 0, i;
+	if (c->line == 0)
+		return NULL;
+	if (t->lined.n == 0 && index_lines(t, NULL) < 0) {
+		t->lost = ACC_ENOMEM; /* no answer is not the answer that there is none */
+		return NULL;
+	}
+	while ((i = acc_ids_get(&t->lined, lined_at(c->k->step, c->k->rank, c->line, at))) != own)
+		if (i == ACC_NOID)
+			return NULL;
+		else
+			at++;
+	i = acc_ids_get(&t->lined, lined_at(step, rank, c->line, at));
+	return i == ACC_NOID ? NULL : &t->call[i];
+}
+
+/* The same tensor of the same call in an earlier step, in which there may have been others of its operator before it. */
+static const struct acc_replica_seen *
+before(struct acc_replicas *t, const struct acc_replica_seen *w, int64_t step, int64_t rank)
+{
+	const struct acc_seen_call *c = &t->call[w->call],
+				   *named = acc_replicas_call(t, step, rank, c->k->key);
+	const bool other = named != NULL && c->line != 0 && named->line != 0 &&
+			   named->line != c->line;
+	const struct acc_replica_seen *was = other ? NULL : same_weight(t, named, w);
+	return was != NULL ? was : same_weight(t, of_line(t, c, step, rank), w);
+}
+
+/* A reduction among too few ranks, or others, is given the gradient of a weight that parts. */
+static int
+say_few(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
+	const struct acc_replica_seen *a, const struct acc_replica_seen *b,
+	const struct acc_seen_call *c, struct acc_err *e)
+{
+	const struct acc_replica_seen *out = acc_seen_real(t, c, true);
+	return acc_replicas_blame(t, g, out->line,
+		acc_say(&t->f->mem,
+			"joins the gradient of a weight that rank %lld had alike in step %lld, and not with that"
+			" one's, nor does another reduction: the weight parts, in step %lld at %s; is it the right"
+			" group?",
+			(long long)t->call[b->call].k->rank, (long long)step,
+			(long long)t->call[a->call].k->step, acc_replicas_name(t, a->line, e)),
+		1, 0, e);
+}
+
+/* What a reduction made is given to no op call of its step, and what it was given is, behind it: the op call; NULL. */
+static const struct acc_seen_call *
+goes_on_without(const struct acc_replicas *t, const struct acc_seen_call *sum)
+{
+	const struct acc_replica_seen *in = acc_seen_real(t, sum, false),
+				      *out = acc_seen_real(t, sum, true);
+	const struct acc_seen_call *use = NULL;
+	for (const struct acc_seen_call *c = sum + 1;
+		in != NULL && out != NULL && c < t->call + t->f->ncall && acc_seen_beside(c, sum);
+		c++)
+		for (uint32_t i = c->first; i < c->first + c->n; i++) {
+			if (t->seen[i].out)
+				continue;
+			if (t->seen[i].mark == out->mark)
+				return NULL;
+			use = use == NULL && t->seen[i].mark == in->mark ? c : use;
+		}
+	return in != NULL && out != NULL && in->mark != out->mark ? use : NULL;
+}
+
+/* Is an op call behind it given something of which only the shape was recorded, and that may be what it made? */
+static bool
+given_unseen(const struct acc_replicas *t, const struct acc_seen_call *sum)
+{
+	const struct acc_replica_seen *out = acc_seen_real(t, sum, true);
+	for (const struct acc_seen_call *c = sum + 1; out != NULL && c < t->call + t->f->ncall;
+		c++) {
+		if (!acc_seen_beside(c, sum))
+			break;
+		for (uint32_t j = c->first; j < c->first + c->n; j++)
+			if (!t->seen[j].out && t->seen[j].mark == 0 && t->seen[j].n == out->n)
+				return true;
+	}
+	return false;
+}
+
+/* Such a reduction of a step, which joins two ranks, of as much as a weight; NULL. It is asked of each weight that
+ * parts. */
+static int
+left_aside(struct acc_replicas *t, int64_t step, const struct acc_replica_seen *w, int64_t rank,
+	const struct acc_seen_call **out, const struct acc_seen_call **use, struct acc_err *e)
+{
+	const int64_t own = t->call[w->call].k->rank;
+	const uint64_t id = acc_seen_place(step, own, acc_seen_place(step, rank, 2));
+	const uint32_t known = acc_ids_get(&t->roles, id);
+	*out = *use = NULL;
+	for (const struct acc_seen_call *c = t->call;
+		c < t->call + t->f->ncall && *use == NULL && known != 0; c++) {
+		const struct acc_replica_seen *in;
+		if (c->k->step != step || c->k->rank != own || !c->reduces ||
+			!acc_seen_joins(t, c, own, rank))
+			continue;
+		in = acc_seen_real(t, c, false);
+		*use = in == NULL || given_unseen(t, c) ? NULL : goes_on_without(t, c);
+		*out = *use == NULL ? NULL : c;
+	}
+	return known == 0 ? 0 : acc_ids_put(&t->roles, id, *out != NULL, true, e);
+}
+
+static int
+say_unused(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *sum,
+	const struct acc_seen_call *use, const char *weight, struct acc_err *e)
+{
+	return acc_replicas_blame(t, g, acc_seen_real(t, sum, true)->line,
+		acc_say(&t->f->mem,
+			"is given to no op call, and what went into it is, to %s behind it: is it waited for? the weight"
+			" of %s parts",
+			acc_replicas_name(t, use->k->line, e), weight),
+		1, 0, e);
+}
+
+/* Has the other rank the weight of a gradient, too, if it is one? */
+static bool
+has_weight(const struct acc_replicas *t, const struct acc_replica_seen *g, int64_t rank)
+{
+	const struct acc_replica_seen *w = g == NULL || g->n < 2 ? NULL : acc_seen_weight(t, g);
+	return w == NULL || acc_ids_get(&t->first, acc_seen_place(t->call[g->call].k->step, rank,
+							   w->mark)) != ACC_NOID;
+}
+
+/* Of all gradients that a reduction, and those of its line among the same ranks, are given, has the other rank the weights,
+ * too? Then it is among too few; else it is right for those of parts, and what is whole needs another one. */
+static bool
+all_elsewhere(const struct acc_replicas *t, const struct acc_seen_call *c, int64_t rank)
+{
+	const struct acc_seen_call *o = t->scattered ? t->call : c;
+	bool all = true;
+	while (!t->scattered && o > t->call && acc_seen_beside(o - 1, c))
+		o--;
+	for (; o < t->call + t->f->ncall && all && (t->scattered || acc_seen_beside(o, c)); o++) {
+		if (!acc_seen_beside(o, c) || !o->reduces || o->members != c->members ||
+			(o != c && (c->line == 0 || o->line != c->line)))
+			continue;
+		const struct acc_replica_seen *in = acc_seen_real(t, o, false);
+		const struct acc_seen_call *join = in == NULL ? NULL : acc_seen_joined(t, in);
+		all = join != NULL || has_weight(t, in, rank);
+		for (uint32_t j = join == NULL ? 0 : join->first;
+			join != NULL && j < join->first + join->n && all; j++)
+			all = t->seen[j].out || has_weight(t, &t->seen[j], rank);
+	}
+	return all;
+}
+
+/* A weight that was alike in `step` and is not any more: what of its gradient is known? a, b: of two
+ * ranks now; ga, gb: their gradients then. */
+static int
+say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
+	const struct acc_replica_seen *a, const struct acc_replica_seen *b, double ratio,
+	double limit, bool stays, struct acc_err *e)
+{
+	const struct acc_fleet_call *ka = t->call[a->call].k, *kb = t->call[b->call].k;
+	const struct acc_replica_seen *ga = acc_seen_gradient(t, step, ka->rank,
+					      before(t, a, step, ka->rank)),
+				      *gb = acc_seen_gradient(t, step, kb->rank,
+					      before(t, b, step, kb->rank));
+	const char *name = acc_replicas_name(t, a->line, e);
+	struct acc_distance d = {0};
+	int rc = 0;
+	if (ga != NULL && gb != NULL && ga->mark != gb->mark)
+		rc = acc_replicas_distance(t, gb, ga, &d, e);
+	if (rc < 0)
+		return rc;
+	double near = 0;
+	if (d.known)
+		rc = acc_replicas_near(t, ga, &near, e);
+	if (rc < 0)
+		return rc;
+	bool differ = d.known && d.d > near * d.size;
+	bool alone = false;
+	if (differ)
+		rc = is_alone(t, before(t, a, step, ka->rank), &alone, e);
+	if (rc < 0)
+		return rc;
+	const struct acc_seen_call *few[2] = {NULL, NULL};
+	const bool joined = differ && (acc_seen_joined_with(t, ga, kb->rank, &few[0]) ||
+					      acc_seen_joined_with(t, gb, ka->rank, &few[1]) ||
+					      acc_account_joins(t, step,
+						      before(t, a, step, ka->rank), kb->rank));
+	const bool lost = differ && !stays && !joined &&
+			  (alone || !(may_join(t, ga, kb->rank) || may_join(t, gb, ka->rank)));
+	bool said = false;
+	if (lost)
+		rc = acc_replicas_spoiled(t, g, ga, name, &said, e);
+	if (rc == 0 && !said && !stays && ga != NULL)
+		rc = acc_replicas_cause(t, g, before(t, a, step, ka->rank), &said, e);
+	if (rc < 0 || said)
+		return rc;
+	bool wrong = false;
+	for (uint32_t i = 0; i < g->n && lost && few[0] != NULL && !wrong; i++)
+		wrong = g->rank[i] != ka->rank && has_weight(t, ga, g->rank[i]) &&
+			!acc_seen_joins(t, few[0], ka->rank, g->rank[i]) &&
+			all_elsewhere(t, few[0], g->rank[i]);
+	if (wrong)
+		return say_few(t, g, step, a, b, few[0], e);
+	const struct acc_replica_seen *part = NULL;
+	if (lost)
+		rc = acc_replicas_partial(t, before(t, a, step, ka->rank), kb->rank, &part, e);
+	if (rc < 0)
+		return rc;
+	const char *since =
+		part == NULL
+			? ""
+			: acc_say(&t->f->mem,
+				  "; what these ranks have alike has another gradient on each of"
+				  " them since %s",
+				  acc_replicas_name(t, part->line, e));
+	if (since == NULL)
+		return acc_nomem(e);
+	if (lost)
+		return acc_replicas_blame(t, g, ga->line,
+			acc_say(&t->f->mem,
+				"is the gradient of a weight that these ranks had alike in step %lld, is another"
+				" on each of them, and was given to no reduction that joins them: the"
+				" weight parts, in step %lld at %s%s",
+				(long long)step, (long long)ka->step, name, since),
+			ratio, limit, e);
+	const struct acc_seen_call *use = NULL, *aside = NULL;
+	if (differ && !stays)
+		rc = left_aside(t, step, a, kb->rank, &aside, &use, e);
+	if (rc < 0 || aside != NULL)
+		return rc < 0 ? rc : say_unused(t, g, aside, use, name, e);
+	const struct acc_replica_seen *w = before(t, a, step, ka->rank);
+	if (!stays && w != NULL)
+		rc = acc_replicas_update_apart(t, g, step, w,
+			(const struct acc_replica_seen *const[]){a, b}, &said, e);
+	if (rc < 0 || said)
+		return rc;
+	const struct acc_replica_seen *update = stays ? NULL : acc_seen_made_in(t, b, step);
+	if (update != NULL)
+		return acc_replicas_say_update(t, g, step, a, b, update, ratio, limit, e);
+	return acc_replicas_blame(t, g, b->line,
+		stays ? acc_say(&t->f->mem,
+				b->kept ? "is a weight without a gradient, such as an average, that these ranks had alike"
+					  " in step %lld, and that stayed as it was on rank %lld alone"
+					: "is a weight that these ranks had alike in step %lld, and that stayed as it"
+					  " was on rank %lld alone: the step of the optimizer is missing there",
+				(long long)step, (long long)kb->rank)
+		      : acc_say(&t->f->mem,
+				"is a weight that these ranks had alike in step %lld, and that is another on rank"
+				" %lld than on rank %lld since step %lld%s",
+				(long long)step, (long long)kb->rank, (long long)ka->rank,
+				(long long)kb->step,
+				ga == NULL || gb == NULL ? ""
+				: differ ? ": its gradient was another before its reduction, too"
+					 : ": its gradient was the same"),
+		ratio, limit, e);
+}
+
+int
+acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
+	const struct acc_replica_seen *a, const struct acc_replica_seen *b, struct acc_err *e)
+{
+	const struct acc_replica_seen *a0 = before(t, a, step, t->call[a->call].k->rank),
+				      *b0 = before(t, b, step, t->call[b->call].k->rank);
+	double ratio = 0, limit = 0, number = 0;
+	bool flat = false, one = false;
+	/* Who left its op call out in that step may have it as the others had it. */
+	const bool left_out[2] = {
+		b0 != NULL && a->mark == b0->mark && (a0 == NULL || a0->mark != a->mark),
+		a0 != NULL && b->mark == a0->mark && (b0 == NULL || b0->mark != b->mark)};
+	a0 = left_out[0] ? b0 : a0;
+	b0 = left_out[1] ? a0 : b0;
+	if (a0 == NULL || b0 == NULL || a0->mark != b0->mark || a->mark == b->mark ||
+		acc_ids_get(&t->mixed, a0->mark) != ACC_NOID)
+		return 0;
+	int rc = 0;
+	if (left_out[0] || left_out[1])
+		rc = acc_replicas_flat(t, a0, &flat, e);
+	else if (!a0->lone)
+		rc = acc_replicas_constant(t, a0, &flat, e);
+	else if ((rc = acc_seen_number(t, a0->line, &number, e)) == 1) {
+		flat = number ==
+		       0; /* what nobody is seen to have made may be a term of a loss, and none yet */
+		rc = 0;
+	}
+	if (rc < 0 || flat)
+		return rc;
+	const struct acc_replica_seen *const w[4] = {a, a0, b, b0};
+	bool design = false;
+	rc = acc_replicas_parted(t, w, g->twins, &ratio, &limit, e);
+	if (rc == 0 && ratio > limit)
+		rc = acc_replicas_apart_by_design(t, a0, a, t->call[b->call].k->rank, &design, e);
+	if (rc == 0 && ratio > limit && !design)
+		rc = acc_replicas_own_ways(t, step, a, t->call[b->call].k->rank, &design, e);
+	if (rc < 0 || !(ratio > limit) || design)
+		return rc;
+	rc = acc_replicas_one(t, w, &one, e);
+	if (rc < 0 || !one)
+		return rc;
+	/* On one of them nothing happened. */
+	if (a->mark == a0->mark)
+		return say_drift(t, g, step, b, a, ratio, limit, true, e);
+	return say_drift(t, g, step, a, b, ratio, limit, b->mark == b0->mark, e);
+}
+
+int
+acc_rule_stale(struct acc_replicas *t, const struct acc_rank_group *g, int64_t last,
+	const struct acc_seen_call *const *peer, struct acc_err *e)
+{
+	const struct acc_replica_seen *stale = NULL, *moved = NULL, *x, *was;
+	if (!acc_seen_among(t, peer[0], g))
+		return 0;
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct acc_seen_call *c = peer[i],
+					   *old = acc_replicas_call(t, last, c->k->rank, c->k->key);
+		x = was = NULL;
+		for (uint32_t j = c->first; j < c->first + c->n; j++) /* what is filled is larger */
+			if (!t->seen[j].out && t->seen[j].real &&
+				(x == NULL || t->seen[j].n <= x->n))
+				x = &t->seen[j];
+		for (uint32_t j = old == NULL ? 0 : old->first;
+			old != NULL && x != NULL && j < old->first + old->n; j++)
+			if (!t->seen[j].out && t->seen[j].pos == x->pos && t->seen[j].n == x->n)
+				was = &t->seen[j];
+		if (was == NULL || x->mark == 0 || was->mark == 0)
+			return 0;
+		const struct acc_replica_seen *dw = gradient_of_part(t, last, c->k->rank, was);
+		bool flat = true;
+		int rc = dw == NULL ? 0 : acc_replicas_flat(t, dw, &flat, e);
+		if (rc < 0 || flat)
+			return rc;
+		*(x->mark == was->mark ? &stale : &moved) = x;
+	}
+	return stale == NULL || moved == NULL
+		       ? 0
+		       : acc_replicas_accuse(t, g, stale, stale->line,
+				 acc_say(&t->f->mem,
+					 "is rank %lld's part of a weight, as it was in step %lld, although it has a"
+					 " gradient and that of rank %lld has moved: is it gathered before the step of"
+					 " the optimizer?",
+					 (long long)t->call[stale->call].k->rank, (long long)last,
+					 (long long)t->call[moved->call].k->rank),
+				 e);
+}
+
+/* Are two tensors of a rank, which are the same, not so in a later step? */
+static bool
+goes_apart(struct acc_replicas *t, const struct acc_replica_seen *s,
+	const struct acc_replica_seen *x)
+{
+	const int64_t rank = t->call[s->call].k->rank;
+	for (size_t i = 1; i < t->nstep; i++) {
+		const struct acc_replica_seen *a = before(t, s, t->step[i], rank),
+					      *b = before(t, x, t->step[i], rank);
+		if (a != NULL && b != NULL && a->mark != b->mark)
+			return true;
+	}
+	return false;
+}
+
+/* Is it on its own rank in another place, too, where it is another in a later step? What several calls are given alike at
+ * first, as an average of weights is, or what a norm makes of one, need not stay so. */
+static bool
+is_copied(struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	const struct acc_seen_call *own = &t->call[s->call], *from = own;
+	while (from > t->call && (t->scattered || acc_seen_beside(from - 1, own)))
+		from--;
+	for (const struct acc_seen_call *c = from; c < t->call + t->f->ncall; c++) {
+		if (!acc_seen_beside(c, own)) {
+			if (!t->scattered)
+				break;
+			continue;
+		}
+		for (uint32_t j = c->first; j < c->first + c->n; j++) {
+			const struct acc_replica_seen *x = &t->seen[j];
+			if (x->mark == s->mark && (x->leaf || x->kept) && x != s &&
+				goes_apart(t, s, x))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Weights that two ranks hold for different calls, as two stages do the embedding. */
+static int
+tied(struct acc_replicas *t, const struct acc_replica_seen *a, const struct acc_replica_seen *b,
+	struct acc_err *e)
+{
+	const struct acc_fleet_call *ka = t->call[a->call].k, *kb = t->call[b->call].k;
+	const int64_t rank[2] = {ka->rank < kb->rank ? ka->rank : kb->rank,
+		ka->rank < kb->rank ? kb->rank : ka->rank};
+	struct acc_rank_group g = {.rank = rank, .n = 2, .who = acc_fleet_ranks(t->f, rank, 2)};
+	int rc = 0;
+	for (size_t i = 1; i < t->nstep && rc == 0; i++) {
+		const struct acc_replica_seen *x = before(t, a, t->step[i], ka->rank),
+					      *y = before(t, b, t->step[i], kb->rank);
+		if (x != NULL && y != NULL && x->mark != y->mark && !is_copied(t, a) &&
+			!is_copied(t, b))
+			rc = acc_replicas_drift(t, &g, t->step[i - 1], x, y, e);
+	}
+	return rc;
+}
+
+int
+acc_replicas_tied(struct acc_replicas *t, struct acc_err *e)
+{
+	struct acc_ids first = {0};
+	int rc = 0;
+	for (uint32_t i = 0; i < t->nseen && rc == 0 && t->nstep > 1; i++) {
+		const struct acc_replica_seen *s = &t->seen[i];
+		const struct acc_fleet_call *k = t->call[s->call].k;
+		/* What the first step alone has, as it is made ready, tells nothing. */
+		if (!s->leaf || k->step != t->step[0] || t->call[s->call].norm ||
+			before(t, s, t->step[1], k->rank) == NULL)
+			continue;
+		uint32_t was = acc_ids_get(&first, s->mark);
+		const struct acc_replica_seen *a = was == ACC_NOID ? NULL : &t->seen[was];
+		if (a == NULL)
+			rc = acc_ids_put(&first, s->mark, i, false, e);
+		else if (t->call[a->call].k->rank != k->rank && t->call[a->call].k->key != k->key)
+			rc = tied(t, a, s, e);
+	}
+	acc_ids_release(&first);
+	return rc;
+}

@@ -1,0 +1,62 @@
+/* Op calls that are alike: of one line of code, given tensors of the same shapes. */
+#include "ranks/graph.h"
+
+#include <stdlib.h>
+
+uint64_t
+acc_seen_line(const struct acc_replicas *t, const struct acc_seen_call *c)
+{
+	const struct acc_seen_call *fwd = c->k->backward ? acc_replicas_call(t, c->k->step,
+								   c->k->rank, c->k->twin)
+							 : c;
+	return fwd == NULL || fwd->line == 0 ? 0 : fwd->line + c->k->backward;
+}
+
+uint64_t
+acc_seen_form(const struct acc_replicas *t, const struct acc_seen_call *c, uint64_t line)
+{
+	uint64_t id[3] = {line, c->n, 0};
+	for (uint32_t j = 0; j < c->n; j++)
+		id[2] += acc_mix(t->seen[c->first + j].shape ^ t->seen[c->first + j].pos);
+	return acc_hash(id, sizeof id);
+}
+
+static int
+by_form(const void *pa, const void *pb)
+{
+	const struct acc_seen_like *a = pa, *b = pb;
+	if (a->form != b->form)
+		return a->form < b->form ? -1 : 1;
+	return (a->call > b->call) - (a->call < b->call);
+}
+
+int
+acc_seen_likes_of(const struct acc_replicas *t, int64_t rank, struct acc_seen_likes *out,
+	struct acc_err *e)
+{
+	for (uint32_t i = 0; i < t->f->ncall; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		const uint64_t line = c->k->rank != rank || c->k->step != t->step[0]
+					      ? 0
+					      : acc_seen_line(t, c);
+		if (line == 0)
+			continue;
+		struct acc_seen_like *p = acc_grow(out->like, &out->cap, out->n + 1, sizeof *p, e);
+		if (p == NULL)
+			return ACC_ENOMEM;
+		out->like = p;
+		out->like[out->n++] = (struct acc_seen_like){acc_seen_form(t, c, line), i};
+	}
+	if (out->n > 1)
+		qsort(out->like, out->n, sizeof *out->like, by_form);
+	return 0;
+}
+
+size_t
+acc_seen_likes_end(const struct acc_seen_likes *all, size_t i)
+{
+	const uint64_t form = all->like[i].form;
+	while (i < all->n && all->like[i].form == form)
+		i++;
+	return i;
+}
