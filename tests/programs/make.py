@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Records pairs of small programs that are equal up to rewriting, and pairs that are not.
 
-Usage: make.py FOLDER [--half teach|held] [--seed N] [--groups G,...] [--only NAME,...] [--msprobe N] [--sixteen N] [--jobs N]
+Usage: make.py FOLDER [--half teach|held] [--seed N] [--groups G,...] [--ports first|more] [--only NAME,...]
+               [--msprobe N] [--sixteen N] [--jobs N]
 
 Groups: exchange (an operator or a loss in another's place) and rewriting (a formula of the same value), see ops.py;
 clean and fault (networks as two frameworks' users write them, right, and with one statement of the port wrong), see
-ports.py; hf (models of transformers with eager and with fused attention, and experts in three ways: all right).
+ports.py and, of --ports more, more_ports.py; hf (models of transformers with eager and with fused attention, and experts in three ways: all right).
 Each pair is made both ways: each side is the device once. One of --sixteen pairs (4) is of 16 bits, too, on both
 sides; one of --msprobe (5) is recorded by msprobe's own recorder, too, if it is there; else by accrecord.
 A name belongs to one half, by its hash. Teach is to look at; of held, look at the table alone.
@@ -32,10 +33,12 @@ import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
 import ops  # noqa: E402
+import more_ports  # noqa: E402
 import ports  # noqa: E402
 
 DOMAIN = {"any": lambda h: h, "positive": lambda h: F.softplus(h) + 0.2, "unit": torch.sigmoid}
 MARK = ", in site, "
+FAMILIES = {**ports.FAMILIES, **more_ports.FAMILIES}
 
 
 def site(f, *args):
@@ -87,7 +90,7 @@ def ending(table, name, side, seed, dtype):
 
 
 def program(family, port, fault, wrong, dtype):
-    weights, bench, device, _ = ports.FAMILIES[family]
+    weights, bench, device, _ = FAMILIES[family]
 
     def run():
         w = {k: v.to(dtype).requires_grad_() for k, v in weights().items()}
@@ -135,7 +138,7 @@ def hf(name, way, dtype):
 
 # --- cases: (group, name, device, bench, clean), the programs as functions that make a run
 
-def cases(groups, dtype, seed):
+def cases(groups, families, dtype, seed):
     both = []
     for group, table, clean in (("exchange", "EXCHANGES", False), ("rewriting", "REWRITINGS", True)):
         for name in getattr(ops, table):
@@ -143,7 +146,7 @@ def cases(groups, dtype, seed):
     for group, table, clean in (("exchange", "WRONG_LOSSES", False), ("rewriting", "LOSSES", True)):
         for name in getattr(ops, table):
             both.append((group, "loss-" + name, *(lambda s, t=table, n=name, i=i: ending(t, n, i, s, dtype) for i in (0, 1)), clean))
-    for name, (_, _, _, faults) in ports.FAMILIES.items():
+    for name, (_, _, _, faults) in families.items():
         both.append(("clean", name, lambda s, n=name: program(n, True, None, False, dtype), lambda s, n=name: program(n, False, None, False, dtype), True))
         for fault in faults:
             both.append(("fault", f"{name}-{fault}", lambda s, n=name, f=fault: program(n, True, f, True, dtype),
@@ -258,6 +261,7 @@ def main():
     p.add_argument("--half", choices=["teach", "held"])
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--groups", default="exchange,rewriting,clean,fault,hf")
+    p.add_argument("--ports", choices=["first", "more"], default="first")
     p.add_argument("--only")
     p.add_argument("--sixteen", type=int, default=4)
     p.add_argument("--msprobe", type=int, default=5)
@@ -280,7 +284,7 @@ def main():
     todo = []
     for kind in ("f32", "bf16", "f16"):
         dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[kind]
-        for case in cases(groups, dtype, a.seed):
+        for case in cases(groups, {"first": ports, "more": more_ports}[a.ports].FAMILIES, dtype, a.seed):
             group, name = case[:2]
             if (a.half and half_of(name) != a.half) or (a.only and name not in a.only.split(",")):
                 continue
