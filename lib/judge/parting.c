@@ -10,9 +10,8 @@
 
 #include "judge/limits.h"
 
-/* In 16 bits, what is paired and differs element by element agrees by chance. */
-static bool
-agrees(const struct parting *p, const struct part_value *v)
+bool
+acc_part_agrees(const struct parting *p, const struct part_value *v)
 {
 	return v->real && v->off <= p->may &&
 	       !(p->low && v->paired && v->rms > LIMIT_MARGIN * p->may);
@@ -33,13 +32,30 @@ end_of(const struct part_side *d)
  * the end. */
 enum { BACK = 1, NUMBER = 2, LIVE = 4 };
 
+/* Does it give masks or indices alone, and the other side has them? Of what it takes that tells nothing. */
+static bool
+gives_twins(const struct part_side *d, uint32_t step)
+{
+	const struct part_step *s = &d->step[step];
+	bool any = false;
+	for (uint32_t i = s->value; i < s->value + s->n; i++) {
+		const struct part_value *v = &d->value[i];
+		if (v->out && v->count > 1) {
+			if (!v->twin)
+				return false;
+			any = true;
+		}
+	}
+	return any;
+}
+
 static uint8_t
 gives_right(const struct parting *p, const struct part_side *d, uint32_t step)
 {
 	const struct part_step *s = &d->step[step];
 	uint8_t right = 0;
 	for (uint32_t i = s->value; i < s->value + s->n; i++)
-		if (d->value[i].out && agrees(p, &d->value[i]))
+		if (d->value[i].out && acc_part_agrees(p, &d->value[i]))
 			right |= p->low && d->value[i].count == 1 ? NUMBER : BACK;
 	return right;
 }
@@ -66,15 +82,15 @@ find_lost(struct parting *p, struct part_side *d, uint8_t *mark)
 		mark_makers(d, i, mark, mark[i]);
 		d->step[i].back = (mark[i] & (BACK | NUMBER)) != 0;
 		d->step[i].apart = (mark[i] & BACK) == 0;
-		d->step[i].lost = (mark[i] & (BACK | LIVE)) == LIVE;
+		d->step[i].lost = (mark[i] & (BACK | LIVE)) == LIVE && !gives_twins(d, i);
 	}
 	for (uint32_t i = 0; i < d->nstep; i++) {
 		struct part_step *s = &d->step[i];
 		s->first = s->lost;
 		for (uint32_t j = s->value; j < s->value + s->n; j++) {
 			const struct part_value *v = &d->value[j];
-			s->first &= v->out || !v->real || agrees(p, v) || v->maker == ACC_NOCALL ||
-				    !d->step[v->maker].lost;
+			s->first &= v->out || !v->real || acc_part_agrees(p, v) ||
+				    v->maker == ACC_NOCALL || !d->step[v->maker].lost;
 		}
 	}
 }
@@ -151,8 +167,9 @@ drop_constants(const struct parting *p, struct part_side *d)
 		bool fed = false;
 		for (uint32_t j = s->value; j < s->value + s->n && s->in; j++) {
 			const struct part_value *v = &d->value[j];
-			fed |= !v->out &&
-			       (agrees(p, v) || (v->maker != ACC_NOCALL && d->step[v->maker].in));
+			fed |= !v->out && (acc_part_agrees(p, v) ||
+						  (v->maker != ACC_NOCALL &&
+							  (d->step[v->maker].in || v->bridged)));
 		}
 		s->in &= fed;
 	}
@@ -219,7 +236,7 @@ measure(struct parting *p)
 	p->given = 0;
 	for (uint32_t i = 0; i < a->nvalue; i++) {
 		const struct part_value *v = &a->value[i];
-		if (a->step[v->step].in && !v->out && agrees(p, v))
+		if (a->step[v->step].in && !v->out && acc_part_agrees(p, v))
 			p->given = fmax(p->given, v->off);
 	}
 	p->off = acc_part_off(out[ACC_A], out[ACC_B]);
@@ -239,7 +256,7 @@ is_fed(const struct parting *p)
 		const struct part_value *v = &a->value[i];
 		if (!a->step[v->step].in || v->out || !v->real || v->count == 1)
 			continue;
-		if (agrees(p, v)) {
+		if (acc_part_agrees(p, v)) {
 			known |= !v->leaf;
 			continue;
 		}
@@ -250,6 +267,40 @@ is_fed(const struct parting *p)
 	return known || !unknown;
 }
 
+/* Of what moves numbers, are new ones among them, as of masked_fill? Where some are to be hidden, each program has
+ * its own number for these. */
+static bool
+changes(const struct parting *p, int side, uint32_t step)
+{
+	const struct part_side *d = &p->side[side];
+	const struct part_step *s = &d->step[step];
+	const struct part_value *out = NULL;
+	for (uint32_t i = s->value; i < s->value + s->n; i++)
+		if (d->value[i].out && d->value[i].real)
+			out = &d->value[i];
+	for (uint32_t i = s->value; i < s->value + s->n && out != NULL; i++) {
+		const struct part_value *v = &d->value[i];
+		if (!v->out && v->count == out->count && acc_part_agrees(p, v))
+			return s->first && !acc_part_agrees(p, out) &&
+			       out->stat[PART_MIN] > -LIMIT_HIDDEN;
+	}
+	return false;
+}
+
+bool
+acc_part_has_weight(const struct parting *p, uint32_t step)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	const struct part_step *s = &a->step[step];
+	uint32_t weights = 0, taken = 0;
+	for (uint32_t i = s->value; i < s->value + s->n; i++) {
+		const struct part_value *v = &a->value[i];
+		taken += v->real && !v->out && v->count > 1;
+		weights += is_weight(p, v) && !(v->rms > LIMIT_HEALED);
+	}
+	return weights > 0 && taken > weights && acc_part_computes(p, ACC_A, step);
+}
+
 static void
 count(struct parting *p)
 {
@@ -258,7 +309,8 @@ count(struct parting *p)
 		p->ncompute[s] = 0;
 		for (uint32_t i = 0; i < p->side[s].nstep; i++) {
 			if (!p->side[s].step[i].in ||
-				(!acc_part_computes(p, s, i) && !(s == ACC_A && i == p->moved)))
+				(!acc_part_computes(p, s, i) && !changes(p, s, i) &&
+					!(s == ACC_A && i == p->moved)))
 				continue;
 			p->ncompute[s]++;
 			if (s == ACC_B)
@@ -267,6 +319,11 @@ count(struct parting *p)
 			p->last = i;
 		}
 	}
+	for (uint32_t i = 0;
+		p->first != ACC_NOCALL && i < p->first && acc_part_has_weight(p, p->first); i++)
+		if (p->side[ACC_A].step[i].in && p->side[ACC_A].step[i].first &&
+			!p->side[ACC_A].step[p->first].first) /* other numbers were picked before */
+			p->first = i;
 }
 
 /* The bench's, in the order of its calls: not all values that go into one were recorded as another gave them, as
@@ -280,77 +337,6 @@ fill_bench(struct parting *p)
 		for (uint32_t j = s->value; j < s->value + s->n && s->apart; j++)
 			s->in |= b->value[j].out && b->value[j].real;
 	}
-}
-
-/* Does the bench have the same numbers in the pair of this value, in whatever places? */
-static bool
-has_numbers(const struct parting *p, const struct part_value *v)
-{
-	const struct part_side *b = &p->side[ACC_B];
-	for (uint32_t i = 0; i < b->nvalue; i++)
-		if (b->value[i].item == v->item)
-			return acc_part_off(v, &b->value[i]) <= p->may;
-	return false;
-}
-
-/* Of a call that gives right numbers, are they in other places? Then the last call before that took them in the
- * right ones, of those that only move them: ACC_NOCALL where none is known to. placed: the values that stand in
- * the right places somewhere, of what is paired; one call may take them as another. */
-static uint32_t
-mover(const struct parting *p, const struct acc_ids *placed, uint32_t step)
-{
-	const struct part_side *a = &p->side[ACC_A];
-	bool other = false;
-	while (step != ACC_NOCALL && p->c->call[a->step[step].call].cls == ACC_OP_MOVE) {
-		const struct part_step *s = &a->step[step];
-		uint32_t before = ACC_NOCALL;
-		bool right = true;
-		for (uint32_t i = s->value; i < s->value + s->n; i++) {
-			const struct part_value *v = &a->value[i];
-			if (!v->real)
-				continue;
-			other |= v->out && v->rms > LIMIT_HEALED && has_numbers(p, v);
-			right &= v->out || acc_ids_get(placed, v->id) != ACC_NOID;
-			before = v->out ? before : v->maker;
-		}
-		if (other && right)
-			return step;
-		step = before;
-	}
-	return ACC_NOCALL;
-}
-
-/* The values of the device that stand in the right places somewhere. */
-static int
-find_placed(const struct parting *p, struct acc_ids *placed, struct acc_err *e)
-{
-	const struct part_side *a = &p->side[ACC_A];
-	int rc = 0;
-	for (uint32_t i = 0; i < a->nvalue && rc == 0; i++)
-		if (a->value[i].id != 0 && a->value[i].rms <= LIMIT_HEALED)
-			rc = acc_ids_put(placed, a->value[i].id, i, false, e);
-	return rc;
-}
-
-/* That is part of the stretch. */
-static int
-add_movers(struct parting *p, struct acc_err *e)
-{
-	struct part_side *a = &p->side[ACC_A];
-	struct acc_ids placed = {0};
-	int rc = find_placed(p, &placed, e);
-	for (uint32_t i = a->nvalue; i-- > 0 && rc == 0;) {
-		const struct part_value *v = &a->value[i];
-		if (v->out || !a->step[v->step].in || !agrees(p, v) || v->maker == ACC_NOCALL)
-			continue;
-		const uint32_t m = mover(p, &placed, v->maker);
-		if (m == ACC_NOCALL)
-			continue;
-		a->step[m].in = true;
-		p->moved = m;
-	}
-	acc_ids_release(&placed);
-	return rc;
 }
 
 /* Does one side alone call any of it? Else the op calls are pairs, and what they add tells. */
@@ -368,30 +354,47 @@ is_rewritten(const struct parting *p)
 	return false;
 }
 
+/* The stretch up to its end. */
+static int
+mark(struct parting *p, uint8_t *room, struct acc_err *e)
+{
+	for (int s = 0; s < 2; s++) {
+		mark_stretch(p, s, room);
+		drop_constants(p, &p->side[s]);
+	}
+	p->moved = ACC_NOCALL;
+	fill_bench(p);
+	const int rc = acc_part_add_movers(p, e);
+	if (rc < 0)
+		return rc;
+	count(p);
+	/* The bench may have nothing there, which says something only where something is suspected: who counts what
+	 * was right, or scales a loss, has more op calls at the end, too. */
+	p->found = p->ncompute[ACC_A] > 0 && (p->ncompute[ACC_B] > 0 || p->suspected) &&
+		   is_rewritten(p) && measure(p);
+	p->fed = is_fed(p);
+	return 0;
+}
+
 static int
 locate(struct parting *p, struct acc_err *e)
 {
 	const uint32_t n = p->side[ACC_A].nstep, m = p->side[ACC_B].nstep;
-	uint8_t *mark = malloc((size_t)(n > m ? n : m) + 1);
-	if (mark == NULL)
+	uint8_t *room = malloc((size_t)(n > m ? n : m) + 1);
+	if (room == NULL)
 		return acc_nomem(e);
 	for (int s = 0; s < 2; s++)
-		find_lost(p, &p->side[s], mark);
+		find_lost(p, &p->side[s], room);
 	int rc = find_end(p, e);
-	for (int s = 0; s < 2 && rc == 0; s++) {
-		mark_stretch(p, s, mark);
-		drop_constants(p, &p->side[s]);
+	if (rc == 0)
+		rc = mark(p, room, e);
+	if (rc == 0 && !p->found && p->end[ACC_A] != ACC_NOCALL) { /* up to where the pass ends */
+		p->end[ACC_A] = p->end[ACC_B] = ACC_NOCALL;
+		rc = mark(p, room, e);
 	}
-	free(mark);
-	p->moved = ACC_NOCALL;
-	fill_bench(p);
-	rc = rc < 0 ? rc : add_movers(p, e);
+	free(room);
 	if (rc < 0)
 		return rc;
-	count(p);
-	p->found = p->ncompute[ACC_A] > 0 && p->ncompute[ACC_B] > 0 && is_rewritten(p) &&
-		   measure(p);
-	p->fed = is_fed(p);
 	return 0;
 }
 
@@ -429,7 +432,9 @@ acc_part_clear(struct scan *s, struct acc_err *e)
 int
 acc_part_find(struct scan *s, uint32_t suspected, struct parting *p, struct acc_err *e)
 {
-	*p = (struct parting){.c = s->c, .low = acc_unit_low(s->unit)};
+	*p = (struct parting){.c = s->c,
+		.low = acc_unit_low(s->unit),
+		.suspected = suspected != ACC_NOCALL};
 	if (!s->two || s->c->ncall == 0)
 		return 0;
 	p->may = (p->low ? LIMIT_PART_U_16 : LIMIT_PART_U) * s->unit;
@@ -467,42 +472,6 @@ acc_part_first(const struct parting *p)
 	return p->side[ACC_A].step[p->moved != ACC_NOCALL ? p->moved : p->first].call;
 }
 
-/* From a step back to the first that puts right numbers in other places. */
-static uint32_t
-first_mover(const struct parting *p, const struct acc_ids *placed, uint32_t step)
-{
-	const struct part_side *a = &p->side[ACC_A];
-	for (uint32_t before = step; before != ACC_NOCALL;) {
-		const struct part_step *s = &a->step[step = before];
-		before = ACC_NOCALL;
-		for (uint32_t i = s->value; i < s->value + s->n; i++) {
-			const struct part_value *v = &a->value[i];
-			if (v->real && !v->out && v->maker != ACC_NOCALL && v->rms > LIMIT_HEALED &&
-				acc_ids_get(placed, v->id) == ACC_NOID && has_numbers(p, v))
-				before = v->maker;
-		}
-	}
-	return step;
-}
-
-int
-acc_part_begins(const struct parting *p, uint32_t *call, struct acc_err *e)
-{
-	const struct part_side *a = &p->side[ACC_A];
-	struct acc_ids placed = {0};
-	uint32_t step = 0;
-	while (step < a->nstep && !(a->step[step].lost && a->step[step].first && a->step[step].in))
-		step++;
-	*call = ACC_NOCALL;
-	if (step == a->nstep)
-		return 0;
-	const int rc = find_placed(p, &placed, e);
-	if (rc == 0)
-		*call = a->step[first_mover(p, &placed, step)].call;
-	acc_ids_release(&placed);
-	return rc;
-}
-
 /* The device's step of a call, or ACC_NOCALL. */
 static uint32_t
 step_of(const struct parting *p, uint32_t call)
@@ -524,8 +493,9 @@ acc_part_is_behind(const struct parting *p, uint32_t call)
 }
 
 bool
-acc_part_has(const struct parting *p, uint32_t call)
+acc_part_is_first(const struct parting *p, uint32_t call)
 {
 	const uint32_t step = step_of(p, call);
-	return step != ACC_NOCALL && p->side[ACC_A].step[step].in;
+	return step != ACC_NOCALL && p->side[ACC_A].step[step].in &&
+	       p->side[ACC_A].step[step].first;
 }

@@ -19,11 +19,13 @@ struct part_value {
 	double off; /* how far the nearest of the other side is; INFINITY: nothing is near */
 	uint32_t item;
 	uint32_t step;  /* whose it is */
-	uint32_t maker; /* of an input, the step that gave it, ACC_NOCALL: none did */
+	uint32_t maker; /* of an input, the step that gave it, or may have: ACC_NOCALL: none did */
 	bool real;      /* floats, that are not all the same */
+	bool twin; /* no such floats, and the other side has the same elements in the same order */
 	bool out;
-	bool paired; /* what it is paired with was not taken for computed otherwise */
-	bool leaf;   /* an input that nothing computed on the way */
+	bool paired;  /* what it is paired with was not taken for computed otherwise */
+	bool leaf;    /* an input that nothing computed on the way */
+	bool bridged; /* who gave it is a guess */
 };
 
 /* A forward op call of one side. */
@@ -49,8 +51,9 @@ struct part_side {
 struct parting {
 	struct acc_case *c;
 	struct part_side side[2];
-	double may; /* statistics that agree are no further apart, of themselves */
-	bool low;   /* 16 bits */
+	double may;     /* statistics that agree are no further apart, of themselves */
+	bool low;       /* 16 bits */
+	bool suspected; /* a call is */
 	/* --- the stretch of op calls that parts them --- */
 	bool found;
 	bool fed; /* it is known what goes in */
@@ -73,7 +76,18 @@ int acc_part_read(struct parting *p, uint32_t call, struct acc_err *e);
 double acc_part_off(const struct part_value *x, const struct part_value *y);
 bool acc_part_computes(const struct parting *p, int side, uint32_t step);
 
+/* --- parting_moved.c --- */
+/* Make what puts right numbers in other places, before the stretch, part of it: p->moved. 0 or < 0. */
+int acc_part_add_movers(struct parting *p, struct acc_err *e);
+/* The first call of the device that is lost though all that it takes agrees, and by which the pass ends otherwise; or
+ * before it that which puts right numbers in other places. ACC_NOCALL: none is known. 0 or < 0. */
+int acc_part_begins(const struct parting *p, uint32_t *call, struct acc_err *e);
+
 /* --- parting.c --- */
+/* Does the other side have these numbers? In 16 bits, what is paired and differs element by element agrees by chance. */
+bool acc_part_agrees(const struct parting *p, const struct part_value *v);
+/* Is a step of the device the partner of a call of the bench, by its weight, whatever else it takes? */
+bool acc_part_has_weight(const struct parting *p, uint32_t step);
 /* Of two programs, mark the forward calls behind which values agree again: s->cleared. 0 or < 0. */
 int acc_part_clear(struct scan *s, struct acc_err *e);
 /* Find it, where a call is suspected, ACC_NOCALL: where the two sides end elsewhere. 0 or < 0. */
@@ -86,13 +100,10 @@ bool acc_part_is_long(const struct parting *p);
 bool acc_part_is_plain(const struct parting *p);
 /* The first call of the stretch that computes. */
 uint32_t acc_part_first(const struct parting *p);
-/* The first call of the device that is lost though all that it takes agrees, and by which the pass ends otherwise; or
- * before it that which puts right numbers in other places. ACC_NOCALL: none is known. 0 or < 0. */
-int acc_part_begins(const struct parting *p, uint32_t *call, struct acc_err *e);
 /* Is a suspected call one behind the stretch, so that what it shows comes from there? */
 bool acc_part_is_behind(const struct parting *p, uint32_t call);
-/* Is it one of the stretch? */
-bool acc_part_has(const struct parting *p, uint32_t call);
+/* Is it one of the stretch, and all that it takes agrees? */
+bool acc_part_is_first(const struct parting *p, uint32_t call);
 
 /* --- parting_say.c --- */
 /* The finding: a culprit, or, of a long stretch, a difference. It has the name of what stands out, if that is part

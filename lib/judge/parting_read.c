@@ -190,20 +190,21 @@ acc_part_computes(const struct parting *p, int side, uint32_t step)
 	return cls != ACC_OP_MOVE && cls != ACC_OP_ALLOC;
 }
 
-/* Does what it gives hold nothing that was computed on the way? */
+/* Does what it gives hold nothing that was computed on the way? Weights may be moved, and one alone may be scaled or
+ * cast. */
 static bool
 moves_leaves(const struct parting *p, int side, uint32_t step)
 {
 	const struct part_side *d = &p->side[side];
 	const struct part_step *s = &d->step[step];
-	bool any = false;
+	uint32_t n = 0;
 	for (uint32_t i = s->value; i < s->value + s->n; i++)
 		if (!d->value[i].out && d->value[i].count > 1) {
 			if (!d->value[i].leaf)
 				return false;
-			any = true;
+			n++;
 		}
-	return any && p->c->call[s->call].cls == ACC_OP_MOVE;
+	return n > 0 && (p->c->call[s->call].cls == ACC_OP_MOVE || n == 1);
 }
 
 /* What a step gave has these values. Zeros and the like may be made in many places: then nobody is known to. */
@@ -297,10 +298,80 @@ nearest(struct part_side *d, const struct part_value *const *of, uint32_t n, dou
 	}
 }
 
+/* Masks and indices have no nearest: the same elements are there, or they are not. */
+static int
+find_twins(struct part_side *d, const struct part_side *other, struct acc_err *e)
+{
+	struct acc_ids of = {0};
+	int rc = 0;
+	for (uint32_t i = 0; i < other->nvalue && rc == 0; i++)
+		if (!other->value[i].real && other->value[i].id != 0)
+			rc = acc_ids_put(&of, other->value[i].id, i, false, e);
+	for (uint32_t i = 0; i < d->nvalue && rc == 0; i++) {
+		struct part_value *v = &d->value[i];
+		v->twin = !v->real && v->id != 0 && v->count > 1 &&
+			  acc_ids_get(&of, v->id) != ACC_NOID;
+	}
+	acc_ids_release(&of);
+	return rc;
+}
+
+/* The last step before that computed as many numbers, or what they may have been cut from, or anything: ACC_NOCALL:
+ * none did. */
+static uint32_t
+may_be_made_by(const struct parting *p, int side, uint32_t step, uint64_t count)
+{
+	const struct part_side *d = &p->side[side];
+	uint32_t cut = ACC_NOCALL, any = ACC_NOCALL;
+	for (uint32_t i = step; i-- > 0;)
+		for (uint32_t j = d->step[i].value; j < d->step[i].value + d->step[i].n; j++) {
+			const struct part_value *v = &d->value[j];
+			if (!v->out || !v->real || v->count == 1 || moves_leaves(p, side, i))
+				continue;
+			if (v->count == count)
+				return i;
+			if (cut == ACC_NOCALL && v->count % count == 0)
+				cut = i;
+			any = any == ACC_NOCALL ? i : any;
+		}
+	return cut != ACC_NOCALL ? cut : any;
+}
+
+/* Weights and data have the same values on both sides. What nobody gave, and the other side does not have, was
+ * computed by what the recorder left out, as views and functions that it does not know. */
+static int
+bridge(const struct parting *p, int side, struct acc_err *e)
+{
+	const struct part_side *d = &p->side[side];
+	struct acc_ids known = {0};
+	int rc = 0;
+	for (uint32_t i = 0; i < d->nvalue && rc == 0; i++) {
+		struct part_value *v = &d->value[i];
+		if (v->out || !v->real || v->count == 1 || v->maker != ACC_NOCALL ||
+			v->off <= p->may || v->id == 0)
+			continue;
+		uint32_t m = acc_ids_get(&known, v->id);
+		if (m == ACC_NOID) {
+			m = may_be_made_by(p, side, v->step, v->count);
+			if (m != ACC_NOCALL)
+				rc = acc_ids_put(&known, v->id, m, false, e);
+		}
+		v->maker = m;
+		v->bridged = m != ACC_NOCALL;
+		v->leaf = !v->bridged;
+	}
+	acc_ids_release(&known);
+	return rc;
+}
+
 static int
 match(struct parting *p, struct acc_err *e)
 {
-	for (int s = 0; s < 2; s++) {
+	int rc = 0;
+	for (int s = 0; s < 2 && rc == 0; s++) {
+		rc = find_twins(&p->side[s], &p->side[!s], e);
+		if (rc < 0)
+			return rc;
 		const struct part_side *d = &p->side[!s];
 		const struct part_value **of = malloc((d->nvalue + (size_t)1) * sizeof *of);
 		uint32_t n = 0;
@@ -312,8 +383,9 @@ match(struct parting *p, struct acc_err *e)
 		qsort(of, n, sizeof *of, by_norm);
 		nearest(&p->side[s], of, n, p->may);
 		free(of);
+		rc = bridge(p, s, e);
 	}
-	return 0;
+	return rc;
 }
 
 int

@@ -12,7 +12,7 @@ name_of(const struct parting *p, int side, uint32_t step)
 	return p->c->call[p->side[side].step[step].call].key[side];
 }
 
-/* "Functional.layer_norm.1.forward, Functional.silu.0.forward" */
+/* "on the bench it is Functional.layer_norm.1.forward, Functional.silu.0.forward" */
 static const char *
 bench_names(const struct parting *p)
 {
@@ -26,7 +26,10 @@ bench_names(const struct parting *p)
 			s = acc_arena_printf(m, "%s%s%s", acc_got(s), n == 1 ? "" : ", ",
 				name_of(p, ACC_B, i));
 	}
-	return n <= NAMES ? s : acc_say(m, "%s and %u more", acc_got(s), n - NAMES);
+	if (n == 0)
+		return acc_say(m, "the bench has nothing there");
+	s = n <= NAMES ? s : acc_say(m, "%s and %u more", acc_got(s), n - NAMES);
+	return acc_say(m, "on the bench it is %s", acc_got(s));
 }
 
 static const char *
@@ -79,7 +82,7 @@ acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, stru
 	struct acc_arena *m = acc_mem(s);
 	const bool known = outstanding != ACC_NOCALL && p->moved == ACC_NOCALL &&
 			   s->c->call[outstanding].key[ACC_B] != NULL &&
-			   acc_part_has(p, outstanding);
+			   acc_part_is_first(p, outstanding);
 	const uint32_t call = known ? outstanding : acc_part_first(p);
 	const struct acc_call *k = &s->c->call[call];
 	const char *stack, *src = acc_say_source(s->c, k, &stack, e),
@@ -107,7 +110,7 @@ acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, stru
 		return acc_nomem(e);
 	f->text = acc_say(m,
 		"%s%s: here the two programs part: what goes in agrees, %s, and nothing behind agrees"
-		" again; on the bench it is %s%s%s",
+		" again; %s%s%s",
 		where, which, off, bench, src[0] != '\0' ? "; at " : "", src);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }

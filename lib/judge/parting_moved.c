@@ -1,0 +1,152 @@
+/* What puts right numbers in other places than the bench has them: statistics of a tensor do not show where they stand,
+ * elements of pairs do. See parting.h. */
+#include "judge/parting.h"
+
+#include "judge/limits.h"
+
+/* Does the bench have the same numbers in the pair of this value, in whatever places? */
+static bool
+has_numbers(const struct parting *p, const struct part_value *v)
+{
+	const struct part_side *b = &p->side[ACC_B];
+	for (uint32_t i = 0; i < b->nvalue; i++)
+		if (b->value[i].item == v->item)
+			return acc_part_off(v, &b->value[i]) <= p->may;
+	return false;
+}
+
+/* Of a call that gives right numbers, are they in other places? Then the last call before that took them in the
+ * right ones, of those that only move them: ACC_NOCALL where none is known to. placed: the values that stand in
+ * the right places somewhere, of what is paired; one call may take them as another. */
+static uint32_t
+mover(const struct parting *p, const struct acc_ids *placed, uint32_t step)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	bool other = false;
+	while (step != ACC_NOCALL && p->c->call[a->step[step].call].cls == ACC_OP_MOVE) {
+		const struct part_step *s = &a->step[step];
+		uint32_t before = ACC_NOCALL;
+		bool right = true;
+		for (uint32_t i = s->value; i < s->value + s->n; i++) {
+			const struct part_value *v = &a->value[i];
+			if (!v->real)
+				continue;
+			other |= v->out && v->rms > LIMIT_HEALED && has_numbers(p, v);
+			right &= v->out || acc_ids_get(placed, v->id) != ACC_NOID;
+			before = v->out ? before : v->maker;
+		}
+		if (other && right)
+			return step;
+		step = before;
+	}
+	return ACC_NOCALL;
+}
+
+/* The values of the device that stand in the right places somewhere. */
+static int
+find_placed(const struct parting *p, struct acc_ids *placed, struct acc_err *e)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	int rc = 0;
+	for (uint32_t i = 0; i < a->nvalue && rc == 0; i++)
+		if (a->value[i].id != 0 && a->value[i].rms <= LIMIT_HEALED)
+			rc = acc_ids_put(placed, a->value[i].id, i, false, e);
+	return rc;
+}
+
+/* Does a step take, or give, the bench's numbers in other places than its partner? */
+static bool
+is_displaced(const struct parting *p, const struct acc_ids *placed, uint32_t step, bool out)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	const struct part_step *s = &a->step[step];
+	for (uint32_t i = s->value; i < s->value + s->n; i++) {
+		const struct part_value *v = &a->value[i];
+		if (v->real && v->count > 1 && v->out == out && v->rms > LIMIT_HEALED &&
+			acc_ids_get(placed, v->id) == ACC_NOID && has_numbers(p, v))
+			return true;
+	}
+	return false;
+}
+
+/* Of the op calls before the stretch that take a weight, whose partners are sure, do the last ones have right numbers
+ * in other places? Then the first op call that gives such, behind the last one that has them in the right ones;
+ * ACC_NOCALL: they do not. */
+static uint32_t
+displacer(const struct parting *p, const struct acc_ids *placed)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	uint32_t since = 0, until = ACC_NOCALL;
+	for (uint32_t i = 0; i < a->nstep && !a->step[i].in; i++) {
+		if (!acc_part_has_weight(p, i))
+			continue;
+		const bool displaced = is_displaced(p, placed, i, false) &&
+				       is_displaced(p, placed, i, true);
+		since = displaced ? since : i + 1;
+		until = displaced ? i : ACC_NOCALL;
+	}
+	for (uint32_t i = since; until != ACC_NOCALL && i <= until; i++)
+		if (is_displaced(p, placed, i, true))
+			return i;
+	return ACC_NOCALL;
+}
+
+/* That is part of the stretch. */
+int
+acc_part_add_movers(struct parting *p, struct acc_err *e)
+{
+	struct part_side *a = &p->side[ACC_A];
+	struct acc_ids placed = {0};
+	int rc = find_placed(p, &placed, e);
+	for (uint32_t i = a->nvalue; i-- > 0 && rc == 0;) {
+		const struct part_value *v = &a->value[i];
+		if (v->out || !a->step[v->step].in || !acc_part_agrees(p, v) ||
+			v->maker == ACC_NOCALL)
+			continue;
+		const uint32_t m = mover(p, &placed, v->maker);
+		if (m == ACC_NOCALL)
+			continue;
+		a->step[m].in = true;
+		p->moved = m;
+	}
+	if (rc == 0 && p->moved == ACC_NOCALL && (p->moved = displacer(p, &placed)) != ACC_NOCALL)
+		a->step[p->moved].in = true;
+	acc_ids_release(&placed);
+	return rc;
+}
+
+/* From a step back to the first that puts right numbers in other places. */
+static uint32_t
+first_mover(const struct parting *p, const struct acc_ids *placed, uint32_t step)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	for (uint32_t before = step; before != ACC_NOCALL;) {
+		const struct part_step *s = &a->step[step = before];
+		before = ACC_NOCALL;
+		for (uint32_t i = s->value; i < s->value + s->n; i++) {
+			const struct part_value *v = &a->value[i];
+			if (v->real && !v->out && v->maker != ACC_NOCALL && v->rms > LIMIT_HEALED &&
+				acc_ids_get(placed, v->id) == ACC_NOID && has_numbers(p, v))
+				before = v->maker;
+		}
+	}
+	return step;
+}
+
+int
+acc_part_begins(const struct parting *p, uint32_t *call, struct acc_err *e)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	struct acc_ids placed = {0};
+	uint32_t step = 0;
+	while (step < a->nstep && !(a->step[step].lost && a->step[step].first && a->step[step].in))
+		step++;
+	*call = ACC_NOCALL;
+	if (step == a->nstep)
+		return 0;
+	const int rc = find_placed(p, &placed, e);
+	if (rc == 0)
+		*call = a->step[first_mover(p, &placed, step)].call;
+	acc_ids_release(&placed);
+	return rc;
+}
