@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Records pairs of small programs that are equal up to rewriting, and pairs that are not.
 
-Usage: make.py FOLDER [--half teach|held] [--seed N] [--groups G,...] [--ports first|more] [--only NAME,...]
+Usage: make.py FOLDER [--half teach|held] [--seed N] [--groups G,...] [--more] [--only NAME,...]
                [--msprobe N] [--sixteen N] [--jobs N]
 
 Groups: exchange (an operator or a loss in another's place) and rewriting (a formula of the same value), see ops.py;
 clean and fault (networks as two frameworks' users write them, right, and with one statement of the port wrong), see
-ports.py and, of --ports more, more_ports.py; hf (models of transformers with eager and with fused attention, and experts in three ways: all right).
+ports.py; of --more, those of more_ops.py and more_ports.py; hf (models of transformers with eager and with fused
+attention, and experts in three ways: all right).
 Each pair is made both ways: each side is the device once. One of --sixteen pairs (4) is of 16 bits, too, on both
 sides; one of --msprobe (5) is recorded by msprobe's own recorder, too, if it is there; else by accrecord.
 A name belongs to one half, by its hash. Teach is to look at; of held, look at the table alone.
@@ -33,6 +34,7 @@ import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
 import ops  # noqa: E402
+import more_ops  # noqa: E402
 import more_ports  # noqa: E402
 import ports  # noqa: E402
 
@@ -80,13 +82,13 @@ def usual_loss(y, p):
     return F.cross_entropy(y.flatten(0, 1).float(), p["labels"].flatten())
 
 
-def formula(table, name, side, seed, dtype):
+def formula(module, table, name, side, seed, dtype):
     """Looked up as it runs: a recorder may have put its own functions in place of torch's by then."""
-    return host(seed, dtype, getattr(ops, table)[name][2], lambda h, o, p: site(getattr(ops, table)[name][side], h, o, p), usual_loss)
+    return host(seed, dtype, getattr(module, table)[name][2], lambda h, o, p: site(getattr(module, table)[name][side], h, o, p), usual_loss)
 
 
-def ending(table, name, side, seed, dtype):
-    return host(seed, dtype, "any", lambda h, o, p: torch.tanh(h + o), lambda y, p: site(getattr(ops, table)[name][side], y.float(), p))
+def ending(module, table, name, side, seed, dtype):
+    return host(seed, dtype, "any", lambda h, o, p: torch.tanh(h + o), lambda y, p: site(getattr(module, table)[name][side], y.float(), p))
 
 
 def program(family, port, fault, wrong, dtype):
@@ -138,14 +140,15 @@ def hf(name, way, dtype):
 
 # --- cases: (group, name, device, bench, clean), the programs as functions that make a run
 
-def cases(groups, families, dtype, seed):
+def cases(groups, more, dtype, seed):
     both = []
+    module, families = (more_ops, more_ports.FAMILIES) if more else (ops, ports.FAMILIES)
     for group, table, clean in (("exchange", "EXCHANGES", False), ("rewriting", "REWRITINGS", True)):
-        for name in getattr(ops, table):
-            both.append((group, name, *(lambda s, t=table, n=name, i=i: formula(t, n, i, s, dtype) for i in (0, 1)), clean))
+        for name in getattr(module, table, ()):
+            both.append((group, name, *(lambda s, t=table, n=name, i=i: formula(module, t, n, i, s, dtype) for i in (0, 1)), clean))
     for group, table, clean in (("exchange", "WRONG_LOSSES", False), ("rewriting", "LOSSES", True)):
-        for name in getattr(ops, table):
-            both.append((group, "loss-" + name, *(lambda s, t=table, n=name, i=i: ending(t, n, i, s, dtype) for i in (0, 1)), clean))
+        for name in getattr(module, table, ()):
+            both.append((group, "loss-" + name, *(lambda s, t=table, n=name, i=i: ending(module, t, n, i, s, dtype) for i in (0, 1)), clean))
     for name, (_, _, _, faults) in families.items():
         both.append(("clean", name, lambda s, n=name: program(n, True, None, False, dtype), lambda s, n=name: program(n, False, None, False, dtype), True))
         for fault in faults:
@@ -193,6 +196,7 @@ def record(maker, seed, folder, recorder):
         debugger = PrecisionDebugger(task="tensor", level="L1", dump_path=folder)
         debugger.start()
         importlib.reload(ops)
+        importlib.reload(more_ops)
         y, loss = run()
         loss.backward()
         debugger.stop()
@@ -261,7 +265,7 @@ def main():
     p.add_argument("--half", choices=["teach", "held"])
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--groups", default="exchange,rewriting,clean,fault,hf")
-    p.add_argument("--ports", choices=["first", "more"], default="first")
+    p.add_argument("--more", action="store_true")
     p.add_argument("--only")
     p.add_argument("--sixteen", type=int, default=4)
     p.add_argument("--msprobe", type=int, default=5)
@@ -284,7 +288,7 @@ def main():
     todo = []
     for kind in ("f32", "bf16", "f16"):
         dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[kind]
-        for case in cases(groups, {"first": ports, "more": more_ports}[a.ports].FAMILIES, dtype, a.seed):
+        for case in cases(groups, a.more, dtype, a.seed):
             group, name = case[:2]
             if (a.half and half_of(name) != a.half) or (a.only and name not in a.only.split(",")):
                 continue
