@@ -4,22 +4,31 @@
 
 #include "judge/limits.h"
 
+/* Which values of the device stand in the right places somewhere, and which of the bench's is in an item. */
+struct places {
+	struct acc_ids right, pair;
+};
+
+static void
+release(struct places *at)
+{
+	acc_ids_release(&at->right);
+	acc_ids_release(&at->pair);
+}
+
 /* Does the bench have the same numbers in the pair of this value, in whatever places? */
 static bool
-has_numbers(const struct parting *p, const struct part_value *v)
+has_numbers(const struct parting *p, const struct places *at, const struct part_value *v)
 {
-	const struct part_side *b = &p->side[ACC_B];
-	for (uint32_t i = 0; i < b->nvalue; i++)
-		if (b->value[i].item == v->item)
-			return acc_part_off(v, &b->value[i]) <= p->may;
-	return false;
+	const uint32_t i = acc_ids_get(&at->pair, v->item + (uint64_t)1);
+	return i != ACC_NOID && acc_part_off(v, &p->side[ACC_B].value[i]) <= p->may;
 }
 
 /* Of a call that gives right numbers, are they in other places? Then the last call before that took them in the
  * right ones, of those that only move them: ACC_NOCALL where none is known to. placed: the values that stand in
  * the right places somewhere, of what is paired; one call may take them as another. */
 static uint32_t
-mover(const struct parting *p, const struct acc_ids *placed, uint32_t step)
+mover(const struct parting *p, const struct places *at, uint32_t step)
 {
 	const struct part_side *a = &p->side[ACC_A];
 	bool other = false;
@@ -31,8 +40,8 @@ mover(const struct parting *p, const struct acc_ids *placed, uint32_t step)
 			const struct part_value *v = &a->value[i];
 			if (!v->real)
 				continue;
-			other |= v->out && v->rms > LIMIT_HEALED && has_numbers(p, v);
-			right &= v->out || acc_ids_get(placed, v->id) != ACC_NOID;
+			other |= v->out && v->rms > LIMIT_HEALED && has_numbers(p, at, v);
+			right &= v->out || acc_ids_get(&at->right, v->id) != ACC_NOID;
 			before = v->out ? before : v->maker;
 		}
 		if (other && right)
@@ -42,28 +51,29 @@ mover(const struct parting *p, const struct acc_ids *placed, uint32_t step)
 	return ACC_NOCALL;
 }
 
-/* The values of the device that stand in the right places somewhere. */
 static int
-find_placed(const struct parting *p, struct acc_ids *placed, struct acc_err *e)
+find_places(const struct parting *p, struct places *at, struct acc_err *e)
 {
-	const struct part_side *a = &p->side[ACC_A];
+	const struct part_side *a = &p->side[ACC_A], *b = &p->side[ACC_B];
 	int rc = 0;
 	for (uint32_t i = 0; i < a->nvalue && rc == 0; i++)
 		if (a->value[i].id != 0 && a->value[i].rms <= LIMIT_HEALED)
-			rc = acc_ids_put(placed, a->value[i].id, i, false, e);
+			rc = acc_ids_put(&at->right, a->value[i].id, i, false, e);
+	for (uint32_t i = 0; i < b->nvalue && rc == 0; i++)
+		rc = acc_ids_put(&at->pair, b->value[i].item + (uint64_t)1, i, false, e);
 	return rc;
 }
 
 /* Does a step take, or give, the bench's numbers in other places than its partner? */
 static bool
-is_displaced(const struct parting *p, const struct acc_ids *placed, uint32_t step, bool out)
+is_displaced(const struct parting *p, const struct places *at, uint32_t step, bool out)
 {
 	const struct part_side *a = &p->side[ACC_A];
 	const struct part_step *s = &a->step[step];
 	for (uint32_t i = s->value; i < s->value + s->n; i++) {
 		const struct part_value *v = &a->value[i];
 		if (v->real && v->count > 1 && v->out == out && v->rms > LIMIT_HEALED &&
-			acc_ids_get(placed, v->id) == ACC_NOID && has_numbers(p, v))
+			acc_ids_get(&at->right, v->id) == ACC_NOID && has_numbers(p, at, v))
 			return true;
 	}
 	return false;
@@ -73,20 +83,20 @@ is_displaced(const struct parting *p, const struct acc_ids *placed, uint32_t ste
  * in other places? Then the first op call that gives such, behind the last one that has them in the right ones;
  * ACC_NOCALL: they do not. */
 static uint32_t
-displacer(const struct parting *p, const struct acc_ids *placed)
+displacer(const struct parting *p, const struct places *at)
 {
 	const struct part_side *a = &p->side[ACC_A];
 	uint32_t since = 0, until = ACC_NOCALL;
 	for (uint32_t i = 0; i < a->nstep && !a->step[i].in; i++) {
 		if (!acc_part_has_weight(p, i))
 			continue;
-		const bool displaced = is_displaced(p, placed, i, false) &&
-				       is_displaced(p, placed, i, true);
+		const bool displaced = is_displaced(p, at, i, false) &&
+				       is_displaced(p, at, i, true);
 		since = displaced ? since : i + 1;
 		until = displaced ? i : ACC_NOCALL;
 	}
 	for (uint32_t i = since; until != ACC_NOCALL && i <= until; i++)
-		if (is_displaced(p, placed, i, true))
+		if (is_displaced(p, at, i, true))
 			return i;
 	return ACC_NOCALL;
 }
@@ -96,28 +106,28 @@ int
 acc_part_add_movers(struct parting *p, struct acc_err *e)
 {
 	struct part_side *a = &p->side[ACC_A];
-	struct acc_ids placed = {0};
-	int rc = find_placed(p, &placed, e);
+	struct places at = {.right = {0}};
+	int rc = find_places(p, &at, e);
 	for (uint32_t i = a->nvalue; i-- > 0 && rc == 0;) {
 		const struct part_value *v = &a->value[i];
 		if (v->out || !a->step[v->step].in || !acc_part_agrees(p, v) ||
 			v->maker == ACC_NOCALL)
 			continue;
-		const uint32_t m = mover(p, &placed, v->maker);
+		const uint32_t m = mover(p, &at, v->maker);
 		if (m == ACC_NOCALL)
 			continue;
 		a->step[m].in = true;
 		p->moved = m;
 	}
-	if (rc == 0 && p->moved == ACC_NOCALL && (p->moved = displacer(p, &placed)) != ACC_NOCALL)
+	if (rc == 0 && p->moved == ACC_NOCALL && (p->moved = displacer(p, &at)) != ACC_NOCALL)
 		a->step[p->moved].in = true;
-	acc_ids_release(&placed);
+	release(&at);
 	return rc;
 }
 
 /* From a step back to the first that puts right numbers in other places. */
 static uint32_t
-first_mover(const struct parting *p, const struct acc_ids *placed, uint32_t step)
+first_mover(const struct parting *p, const struct places *at, uint32_t step)
 {
 	const struct part_side *a = &p->side[ACC_A];
 	for (uint32_t before = step; before != ACC_NOCALL;) {
@@ -126,7 +136,7 @@ first_mover(const struct parting *p, const struct acc_ids *placed, uint32_t step
 		for (uint32_t i = s->value; i < s->value + s->n; i++) {
 			const struct part_value *v = &a->value[i];
 			if (v->real && !v->out && v->maker != ACC_NOCALL && v->rms > LIMIT_HEALED &&
-				acc_ids_get(placed, v->id) == ACC_NOID && has_numbers(p, v))
+				acc_ids_get(&at->right, v->id) == ACC_NOID && has_numbers(p, at, v))
 				before = v->maker;
 		}
 	}
@@ -137,16 +147,16 @@ int
 acc_part_begins(const struct parting *p, uint32_t *call, struct acc_err *e)
 {
 	const struct part_side *a = &p->side[ACC_A];
-	struct acc_ids placed = {0};
+	struct places at = {.right = {0}};
 	uint32_t step = 0;
 	while (step < a->nstep && !(a->step[step].lost && a->step[step].first && a->step[step].in))
 		step++;
 	*call = ACC_NOCALL;
 	if (step == a->nstep)
 		return 0;
-	const int rc = find_placed(p, &placed, e);
+	const int rc = find_places(p, &at, e);
 	if (rc == 0)
-		*call = a->step[first_mover(p, &placed, step)].call;
-	acc_ids_release(&placed);
+		*call = a->step[first_mover(p, &at, step)].call;
+	release(&at);
 	return rc;
 }

@@ -317,13 +317,14 @@ find_twins(struct part_side *d, const struct part_side *other, struct acc_err *e
 }
 
 /* The last step before that computed as many numbers, or what they may have been cut from, or anything: ACC_NOCALL:
- * none did. */
+ * none of those near did. */
 static uint32_t
 may_be_made_by(const struct parting *p, int side, uint32_t step, uint64_t count)
 {
 	const struct part_side *d = &p->side[side];
+	enum { NEAR = 256 };
 	uint32_t cut = ACC_NOCALL, any = ACC_NOCALL;
-	for (uint32_t i = step; i-- > 0;)
+	for (uint32_t i = step; i-- > 0 && step - i <= NEAR;)
 		for (uint32_t j = d->step[i].value; j < d->step[i].value + d->step[i].n; j++) {
 			const struct part_value *v = &d->value[j];
 			if (!v->out || !v->real || v->count == 1 || moves_leaves(p, side, i))
