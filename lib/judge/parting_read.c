@@ -251,50 +251,59 @@ acc_part_off(const struct part_value *x, const struct part_value *y)
 	return fmax(off, fabs(x->stat[PART_MIN] - y->stat[PART_MIN]) / (2 * most));
 }
 
+/* A value by what it is looked for: apart from it, for the sake of the processor's cache. */
+struct by_norm {
+	uint64_t count;
+	double norm;
+	const struct part_value *v;
+};
+
+static int
+compare(const struct by_norm *p, const struct by_norm *q)
+{
+	return p->count != q->count ? (p->count > q->count) - (p->count < q->count)
+				    : (p->norm > q->norm) - (p->norm < q->norm);
+}
+
 static int
 by_norm(const void *x, const void *y)
 {
-	const struct part_value *p = *(const struct part_value *const *)x,
-				*q = *(const struct part_value *const *)y;
-	if (p->count != q->count)
-		return p->count < q->count ? -1 : 1;
-	return (p->stat[PART_NORM] > q->stat[PART_NORM]) -
-	       (p->stat[PART_NORM] < q->stat[PART_NORM]);
+	return compare(x, y);
 }
 
 /* How far the norms alone are apart; INFINITY: of another size, or further than may be. */
 static double
-norms_apart(const struct part_value *x, const struct part_value *y, double may)
+norms_apart(const struct part_value *x, const struct by_norm *y, double may)
 {
-	const double off = fabs(x->stat[PART_NORM] - y->stat[PART_NORM]) / y->stat[PART_NORM];
+	const double off = fabs(x->stat[PART_NORM] - y->norm) / y->norm;
 	return x->count == y->count && off <= 2 * may ? off : INFINITY;
 }
 
 /* Of each value of a side the nearest of the other: from the nearest norm on, until the norms alone are further
  * apart than what was found. Of thousands that have one norm some would do, if any. */
 static void
-nearest(struct part_side *d, const struct part_value *const *of, uint32_t n, double may)
+nearest(struct part_side *d, const struct by_norm *of, uint32_t n, double may)
 {
 	enum { MOST = 1 << 12 };
 	for (uint32_t i = 0; i < d->nvalue; i++) {
 		struct part_value *v = &d->value[i];
-		const struct part_value *key = v;
+		const struct by_norm key = {v->count, v->stat[PART_NORM], v};
 		uint32_t lo = 0, hi = n;
 		if (!v->real)
 			continue;
 		while (lo < hi) {
 			const uint32_t mid = lo + (hi - lo) / 2;
-			if (by_norm(&of[mid], &key) < 0)
+			if (compare(&of[mid], &key) < 0)
 				lo = mid + 1;
 			else
 				hi = mid;
 		}
-		for (uint32_t k = lo; k < n && k - lo < MOST && norms_apart(v, of[k], may) < v->off;
-			k++)
-			v->off = fmin(v->off, acc_part_off(v, of[k]));
 		for (uint32_t k = lo;
-			k > 0 && lo - k < MOST && norms_apart(v, of[k - 1], may) < v->off; k--)
-			v->off = fmin(v->off, acc_part_off(v, of[k - 1]));
+			k < n && k - lo < MOST && norms_apart(v, &of[k], may) < v->off; k++)
+			v->off = fmin(v->off, acc_part_off(v, of[k].v));
+		for (uint32_t k = lo;
+			k > 0 && lo - k < MOST && norms_apart(v, &of[k - 1], may) < v->off; k--)
+			v->off = fmin(v->off, acc_part_off(v, of[k - 1].v));
 	}
 }
 
@@ -374,13 +383,14 @@ match(struct parting *p, struct acc_err *e)
 		if (rc < 0)
 			return rc;
 		const struct part_side *d = &p->side[!s];
-		const struct part_value **of = malloc((d->nvalue + (size_t)1) * sizeof *of);
+		struct by_norm *of = malloc((d->nvalue + (size_t)1) * sizeof *of);
 		uint32_t n = 0;
 		if (of == NULL)
 			return acc_nomem(e);
 		for (uint32_t i = 0; i < d->nvalue; i++)
 			if (d->value[i].real)
-				of[n++] = &d->value[i];
+				of[n++] = (struct by_norm){d->value[i].count,
+					d->value[i].stat[PART_NORM], &d->value[i]};
 		qsort(of, n, sizeof *of, by_norm);
 		nearest(&p->side[s], of, n, p->may);
 		free(of);
