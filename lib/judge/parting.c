@@ -391,6 +391,7 @@ locate(struct parting *p, struct acc_err *e)
 	if (rc == 0 && !p->found && p->end[ACC_A] != ACC_NOCALL) { /* up to where the pass ends */
 		p->end[ACC_A] = p->end[ACC_B] = ACC_NOCALL;
 		rc = mark(p, room, e);
+		p->found = p->found && p->fed;
 	}
 	free(room);
 	if (rc < 0)
