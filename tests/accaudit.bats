@@ -124,6 +124,10 @@ replayed() { # family, folder
 	replayed scatters replay_ops
 }
 
+@test "products of several tensors, sampling, means of powers, areas, rarer functions" {
+	replayed contractions replay_ops
+}
+
 @test "modules of transformers" {
 	replayed modules replay_ops
 }

@@ -266,6 +266,7 @@ struct acc_op {
 	/* With a tensor as its second argument it is this operator: max(a, b) is maximum. Or NULL. */
 	const char *of_two;
 	const char *of_one; /* and with one argument alone: where(condition) is nonzero. Or NULL. */
+	const struct acc_op *of_others; /* and of other than two tensors, in any place. Or NULL. */
 	const char
 		*cls; /* operators whose usual errors are alike: product, norm, activation, ... */
 	enum acc_rounding rounding;

@@ -141,7 +141,8 @@ static enum acc_fate
 fate(const struct yardstick *y, double rec, double ref, double mag)
 {
 	enum acc_fate f = acc_fate_beyond(&y->range, rec, ref, mag);
-	if (f == ACC_LEFT && isnan(ref) && !y->wild && !(y->mixes && isinf(y->top)))
+	/* What is nobody's knowledge has no bound, see unknown_row of op/attention.c. */
+	if (f == ACC_LEFT && isnan(ref) && !isinf(mag) && !y->wild && !(y->mixes && isinf(y->top)))
 		return ACC_WRONG;
 	/* Squares that overflow on the way; 0 times Inf, where the limit is 0. */
 	if (f == ACC_WRONG && ((y->mixes && !(y->top < y->range.sums / 4)) ||

@@ -182,6 +182,8 @@ double acc_tiny_of(enum acc_dtype t);
 /* One element rounded to a dtype, as the hardware does to nearest; overflow gives infinity. */
 double acc_round_to(enum acc_dtype t, double x);
 double acc_max_of(enum acc_dtype t);
+/* The size of its largest element that is finite, 1 at least. */
+double acc_largest(const struct acc_dense *x);
 bool acc_is_float(enum acc_dtype t);
 /* The coarsest float dtype among the tensors of a call and this output. */
 enum acc_dtype acc_coarsest(const struct acc_pass_of *s, enum acc_dtype t);

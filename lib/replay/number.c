@@ -14,6 +14,15 @@ acc_max_of(enum acc_dtype t)
 	return acc_is_float(t) ? acc_dtype_of(t)->max : INFINITY;
 }
 
+double
+acc_largest(const struct acc_dense *x)
+{
+	double most = 1;
+	for (size_t i = 0; i < x->n; i++)
+		most = isfinite(x->v[i]) ? fmax(most, fabs(x->v[i])) : most;
+	return most;
+}
+
 /* Operators in 16 bits compute in f32. */
 double
 acc_work_unit(double unit)

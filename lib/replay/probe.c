@@ -184,6 +184,8 @@ take_in(struct acc_adjoint *a, struct probe *p)
 		/* As with logarithms, see compare: of each row on its own. */
 		if (g != NULL && p->n == 1 && (a->t->r.op->flags & ACC_LESS_TARGET) != 0)
 			p->sum[0].abs += 1.4 * sqrt(acc_loss_terms2(&a->t->r, g));
+		if (g != NULL && p->n == 1 && (a->t->r.op->flags & ACC_LESS_TARGET) != 0)
+			p->sum[0].saved2 += acc_loss_kept2(&a->t->r, g);
 	}
 }
 

@@ -73,6 +73,38 @@ def kinks():
     torch.round(x).backward(torch.ones_like(x))
 
 
+def others():
+    def back(y):
+        torch.autograd.backward([y], [rand(*y.shape, dtype=y.dtype).detach()])
+
+    for t in (f32, bf16):
+        back(torch.tensordot(rand(3, 4, 5, dtype=t), rand(5, 4, 2, dtype=t), dims=([1, 2], [1, 0])))
+        back(torch.kron(rand(2, 3, dtype=t), rand(4, 2, dtype=t)))
+        back(torch.linalg.multi_dot([rand(4, 7, dtype=t), rand(7, 6, dtype=t), rand(6, 3, dtype=t)]))
+        back(torch.einsum("ik,kj,k->ij", rand(4, 7, dtype=t), rand(7, 3, dtype=t), rand(7, dtype=t)))
+        for mode in ("reflect", "replicate", "circular"):
+            back(F.pad(rand(2, 3, 5, dtype=t), (2, 1), mode=mode))
+        back(F.lp_pool2d(rand(1, 2, 6, 6, dtype=t), 2, 3, 2))
+        back(F.cross_entropy(rand(5, 9, dtype=t), F.softmax(rand(5, 9, dtype=t).detach(), -1), label_smoothing=0.1))
+        back(torch.scatter_reduce(rand(4, 5, dtype=t), 1, torch.randint(0, 5, (4, 9)), rand(4, 9, dtype=t), "mean"))
+        back(torch.trapezoid(rand(4, 9, dtype=t), dx=0.3))
+        back(torch.cumulative_trapezoid(rand(4, 9, dtype=t)))
+        back(torch.trace(rand(6, 6, dtype=t)))
+        torch.round(rand(9, 7, dtype=t), decimals=2)
+        torch.angle(rand(9, 7, dtype=t))
+    for how in ("bilinear", "bicubic"):
+        for edge in ("zeros", "border", "reflection"):
+            back(F.grid_sample(rand(1, 2, 5, 6), (torch.rand(1, 4, 3, 2) * 2.4 - 1.2).requires_grad_(True),
+                               mode=how, padding_mode=edge, align_corners=edge == "border"))
+    back(torch.special.erfinv(torch.tanh(rand(9, 7))))
+    back(torch.special.digamma(rand(9, 7)))
+    back(torch.special.entr(rand(9, 7).abs()))
+    back(torch.special.i0(rand(9, 7)))
+    mask = torch.rand(6, 6) < 0.6
+    mask[2] = False
+    F.scaled_dot_product_attention(*(rand(1, 2, 6, 8) for _ in range(3)), attn_mask=mask)
+
+
 # Element by byte: 300 is saturated, 1000 is 448; and what no rule gives.
 PLANTS = """
 right Tensor.to.0.forward 0 128
@@ -93,6 +125,25 @@ wrong Torch.prod.0.forward 1 66
 wrong Functional.l1_loss.0.backward 403 64
 wrong Functional.tanhshrink.0.backward 1 120
 wrong Torch.round.0.backward 3 63
+wrong Torch.tensordot.0.forward 3 65
+wrong Torch.kron.0.backward 3 65
+wrong Torch.linalg.multi_dot.0.forward 3 65
+wrong Torch.einsum.0.forward 3 65
+wrong Torch.einsum.0.backward 3 65
+wrong Functional.pad.0.forward 3 65
+wrong Functional.pad.1.backward 3 65
+wrong Functional.lp_pool2d.0.forward 3 65
+wrong Functional.cross_entropy.0.forward 3 65
+wrong Functional.cross_entropy.0.backward 3 65
+wrong Torch.scatter_reduce.0.backward 3 65
+wrong Torch.trapezoid.0.forward 3 65
+wrong Torch.trace.0.backward 3 65
+wrong Torch.round.1.forward 2 0
+wrong Functional.grid_sample.1.forward 3 65
+wrong Functional.grid_sample.4.backward 3 65
+wrong Torch.special.erfinv.0.forward 3 65
+wrong Torch.special.i0.0.forward 3 66
+wrong Functional.scaled_dot_product_attention.1.forward 3 65
 """
 
 
@@ -114,7 +165,7 @@ def plants(folder):
 
 if len(sys.argv) > 2:  # a recording ends with its process
     accrecord.start_record(output_dir=sys.argv[1], record_level=2, record_stack=False)
-    for part in casts, numbers, roundings, kinks:
+    for part in casts, numbers, roundings, kinks, others:
         part()
 else:
     subprocess.run([sys.executable, *sys.argv, "record"], check=True)

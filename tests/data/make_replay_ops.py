@@ -946,9 +946,30 @@ def modules(s):
         s.do("Module.norm." + name, rms(plus), x, weight=rand(8) * 0.2 + 0.6, grad=False)
 
 
+def contractions(s):
+    for t in (f32, bf16):
+        s.do("Torch.tensordot", torch.tensordot, rand(3, 4, 5).to(t), rand(4, 5, 2).to(t), 2)
+        s.do("Torch.kron", torch.kron, rand(2, 3).to(t), rand(3, 2).to(t))
+        s.do("Torch.einsum", torch.einsum, "ij,jk,k->i", rand(3, 4).to(t), rand(4, 5).to(t), rand(5).to(t))
+        for n in (1, 2, 3):
+            s.do(f"Functional.lp_pool{n}d", getattr(F, f"lp_pool{n}d"), rand(2, *[5] * n).to(t), 2.0, 2)
+    s.do("Torch.linalg.multi_dot", torch.linalg.multi_dot, [rand(3, 4), rand(4, 2), rand(2)])
+    s.do("Torch.einsum", torch.einsum, "ij->j", rand(3, 4))
+    s.do("Functional.grid_sample", F.grid_sample, rand(1, 2, 5, 6), torch.tanh(rand(1, 3, 4, 2)), align_corners=False)
+    s.do("Functional.pad", F.pad, rand(2, 3, 5), [2, 1], mode="circular")
+    s.do("Torch.special.digamma", torch.special.digamma, rand(4, 5))
+    s.do("Torch.special.erfinv", torch.special.erfinv, torch.tanh(rand(4, 5)))
+    s.do("Torch.special.entr", torch.special.entr, rand(4, 5).abs())
+    s.do("Torch.special.i0", torch.special.i0, rand(4, 5))
+    s.do("Torch.angle", torch.angle, rand(4, 5), grad=False)
+    s.do("Torch.trapezoid", torch.trapezoid, rand(4, 5), dx=0.5)
+    s.do("Torch.cumulative_trapezoid", torch.cumulative_trapezoid, rand(4, 5))
+    s.do("Torch.trace", torch.trace, rand(4, 5))
+
+
 FAMILIES = [scatters, orders, makers, patterns, distances, margins, hidden, lists, optimizers, rarer,
             fused, primitives, arranged, derivatives, positions, remaining, heads, recurrent, rounds,
-            steps, saturated, modules, left_out, unaudited, faults]
+            steps, saturated, modules, left_out, contractions, unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]

@@ -377,6 +377,81 @@ bilinear(struct acc_replay *r, struct acc_dense *out)
 	return 0;
 }
 
+/* Along a dimension, the area under y, of which the steps are dx, or of x; running, or all of it. */
+static int
+trapezoid(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *y, *x = NULL;
+	const struct acc_value *v = acc_arg(r, "x");
+	const bool running = r->op->which;
+	uint32_t dim;
+	double dx = 1;
+	size_t inner = 1;
+	int64_t shape[ACC_DENSE_DIMS];
+	if (acc_need_tensor(r, "y", &y) < 0 || acc_arg_dim(r, "dim", y->ndim, -1, &dim) < 0 ||
+		acc_arg_float(r, "dx", &dx) < 0 ||
+		(v != NULL && v->type == ACC_A_TENSOR && acc_need_tensor(r, "x", &x) < 0))
+		return ACC_EUNSUP;
+	const size_t len = y->ndim == 0 ? 0 : (size_t)y->shape[dim];
+	if (len == 0 || (x != NULL && (x->ndim != 1 || x->n != len)))
+		return acc_cannot(r, "its inputs do not fit each other");
+	for (uint32_t d = 0, k = 0; d < y->ndim; d++) {
+		inner *= d > dim ? (size_t)y->shape[d] : 1;
+		if (d != dim)
+			shape[k++] = y->shape[d];
+		else if (running)
+			shape[k++] = y->shape[d] - 1;
+	}
+	if (acc_out_shape(r, out, shape, y->ndim - !running) < 0)
+		return ACC_EUNSUP;
+	/* Of each step its sides' sum, and that times its width; then the sums, each time. */
+	const double step = 2 * acc_roundings(r, out->dtype);
+	for (size_t row = 0; row < y->n / len / inner * inner; row++) {
+		const double *p = y->v + row / inner * len * inner + row % inner;
+		double sum = 0, abs = 0, sq = 0, rough = 0;
+		for (size_t k = 1; k < len; k++) {
+			const double by = (x == NULL ? dx : x->v[k] - x->v[k - 1]) / 2;
+			const double a = p[k * inner] * by, b = p[(k - 1) * inner] * by;
+			sum += a + b;
+			abs += fabs(a) + fabs(b);
+			sq += (a + b) * (a + b);
+			rough = running ? rough + sum * sum : 0;
+			const size_t o = row / inner * (len - 1) * inner + (k - 1) * inner +
+					 row % inner;
+			if (running) {
+				out->v[o] = sum;
+				if (out->mag != NULL)
+					out->mag[o] = abs + step * sqrt(sq + rough);
+			}
+		}
+		if (!running)
+			out->v[row] = sum;
+		if (!running && out->mag != NULL)
+			out->mag[row] = abs + step * (sqrt(sq) + fabs(sum));
+	}
+	return 0;
+}
+
+/* What stands on the diagonal. */
+static int
+trace(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *x;
+	if (acc_need_tensor(r, "input", &x) < 0)
+		return ACC_EUNSUP;
+	if (x->ndim != 2 || acc_out_shape(r, out, NULL, 0) < 0)
+		return acc_cannot(r, "its input is no matrix");
+	double sum = 0, abs = 0;
+	for (int64_t i = 0; i < x->shape[0] && i < x->shape[1]; i++) {
+		sum += x->v[i * (x->shape[1] + 1)];
+		abs += fabs(x->v[i * (x->shape[1] + 1)]);
+	}
+	out->v[0] = sum;
+	if (out->mag != NULL) /* and may be added one by one */
+		out->mag[0] = abs * (1 + acc_roundings(r, out->dtype));
+	return 0;
+}
+
 #define ROW(n, s, c, rnd, f, w) \
 	{ \
 		.names = n, .sig = s, .cls = c, .rounding = rnd, .eval = f, .which = w \
@@ -389,7 +464,7 @@ const struct acc_op acc_ops_arrange[] = {
 	ROW("fliplr", "input|self:move", "move", ACC_EXACT, turn, LEFT_RIGHT),
 	ROW("flipud", "input|self:move", "move", ACC_EXACT, turn, UP_DOWN),
 	ROW("rot90", "input|self:move k dims", "move", ACC_EXACT, turn, QUARTERS),
-	ROW("broadcast_tensors", "tensors:move", "move", ACC_EXACT, broadcast_tensors, 0),
+	ROW("broadcast_tensors", "*tensors:move", "move", ACC_EXACT, broadcast_tensors, 0),
 	ROW("diff", "input|self:any n dim|axis prepend append", "arithmetic", ACC_ONCE, diff, 0),
 	ROW("slice_scatter", "input|self:move src:move dim start end step", "move", ACC_EXACT,
 		slice_scatter, 0),
@@ -399,7 +474,7 @@ const struct acc_op acc_ops_arrange[] = {
 		ACC_FEW, both, 0),
 	ROW("var_mean", "input|self:any dim|axis unbiased keepdim correction", "reduce", ACC_FEW,
 		both, 1),
-	ROW("aminmax", "input|self dim|axis keepdim", "reduce", ACC_EXACT, both, 2),
+	ROW("aminmax", "input|self:any dim|axis keepdim", "reduce", ACC_EXACT, both, 2),
 	ROW("nansum", "input|self:any dim|axis keepdim", "reduce", ACC_FEW, changed, NANSUM),
 	{.names = "softmin",
 		.sig = "input:any dim",
@@ -418,5 +493,8 @@ const struct acc_op acc_ops_arrange[] = {
 	ROW("bilinear", "input|input1:any input2:any weight:any bias:any", "product", ACC_FEW,
 		bilinear, 0),
 	ROW("addr", "input|self:point vec1:any vec2:any beta alpha", "product", ACC_FEW, addr, 0),
+	ROW("trapezoid trapz", "y|input:any x dx dim", "reduce", ACC_FEW, trapezoid, 0),
+	ROW("cumulative_trapezoid", "y|input:any x dx dim", "reduce", ACC_FEW, trapezoid, 1),
+	ROW("trace", "input|self:any", "reduce", ACC_FEW, trace, 0),
 	{.names = NULL},
 };

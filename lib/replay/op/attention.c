@@ -203,6 +203,17 @@ scores(const struct attention *a, struct acc_broadcast *m, size_t b, size_t h, s
 	return top > -INFINITY || isnan(top);
 }
 
+/* A row of which the mask leaves nothing is 0, NaN or the mean, as the library has it: nobody knows. */
+static void
+unknown_row(const struct attention *a, struct acc_dense *out, size_t at)
+{
+	for (size_t d = 0; d < a->v.nd; d++) {
+		out->v[at + d] = NAN;
+		if (out->mag != NULL)
+			out->mag[at + d] = INFINITY;
+	}
+}
+
 /* CANN's second and third output: the maximum and the sum of each row, eight times over. */
 static void
 row_results(const struct acc_replay *r, struct acc_dense *out, size_t row, double top, double sum,
@@ -246,8 +257,12 @@ attention(struct acc_replay *r, struct acc_dense *out)
 	for (size_t row = 0; row < a.q.nb * a.q.nh * a.q.ns; row++) {
 		size_t i = row % a.q.ns, h = row / a.q.ns % a.q.nh, b = row / a.q.ns / a.q.nh;
 		double top = -INFINITY, sum = 0;
-		if (!scores(&a, &m, b, h, i, s, &size))
-			return acc_cannot(r, "its mask leaves nothing of a row");
+		if (!scores(&a, &m, b, h, i, s, &size)) {
+			if (r->nrec > 1 || out[0].mag == NULL)
+				return acc_cannot(r, "its mask leaves nothing of a row");
+			unknown_row(&a, &out[0], b * a.o.sb + h * a.o.sh + i * a.o.ss);
+			continue;
+		}
 		for (size_t j = 0; j < a.k.ns; j++)
 			top = s[j] > top || isnan(s[j]) ? s[j] : top;
 		for (size_t j = 0; j < a.k.ns; j++)

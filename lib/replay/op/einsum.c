@@ -1,5 +1,6 @@
 /* einsum of two operands, as a product: letters that both have and the output has are batches,
- * those that only one has are rows and columns, those that the output lacks are summed over. */
+ * those that only one has are rows and columns, those that the output lacks are summed over. Of one,
+ * or of more than two, as it is written. */
 #include "replay/impl.h"
 #include "replay/view.h"
 
@@ -180,8 +181,162 @@ einsum(struct acc_replay *r, const struct acc_dense *out, struct acc_product *q)
 		       : ACC_EUNSUP;
 }
 
+/* --- of one, or of more than two --- */
+
+enum { MOST = 8 };
+struct terms {
+	uint32_t n, nletter; /* letters: those of the output first */
+	struct term t[MOST], o;
+	const struct acc_dense *x[MOST];
+	char letter[LETTERS];
+	int64_t size[LETTERS], step[MOST][LETTERS];
+};
+
+/* The letters that occur once, in order of the alphabet, as above. */
+static void
+implied(struct terms *s)
+{
+	s->o.n = 0;
+	for (int c = 'A'; c <= 'z'; c++) {
+		uint32_t times = 0;
+		for (uint32_t i = 0; i < s->n; i++)
+			times += axis_of(&s->t[i], (char)c) >= 0;
+		if (times == 1 && s->o.n < DIMS)
+			s->o.letter[s->o.n++] = (char)c;
+	}
+}
+
+/* A letter's size and steps; false: it is of two sizes. */
+static bool
+add_letter(struct terms *s, char c)
+{
+	const uint32_t k = s->nletter;
+	if (k > 0 && memchr(s->letter, c, k) != NULL)
+		return true;
+	s->letter[k] = c;
+	s->size[k] = -1;
+	for (uint32_t i = 0; i < s->n; i++) {
+		int64_t size = -1;
+		strides(s->x[i], &s->t[i], c, &size, &s->step[i][k]);
+		if (size >= 0 && s->size[k] >= 0 && size != s->size[k])
+			return false;
+		s->size[k] = size >= 0 ? size : s->size[k];
+	}
+	s->nletter++;
+	return s->size[k] >= 0;
+}
+
+static bool
+read_terms(struct acc_str text, struct terms *s)
+{
+	const char *p = text.p, *end = text.p + text.n;
+	for (uint32_t i = 0; i < s->n; i++)
+		if (!read_term(&p, end, &s->t[i]) || s->t[i].n != s->x[i]->ndim ||
+			(i + 1 < s->n && (p >= end || *p++ != ',')))
+			return false;
+	if (p == end)
+		implied(s);
+	else if (end - p < 2 || p[1] != '>' || (p += 2, !read_term(&p, end, &s->o)) || p != end)
+		return false;
+	for (uint32_t i = 0; i < s->o.n; i++)
+		if (!add_letter(s, s->o.letter[i]))
+			return false;
+	for (uint32_t i = 0; i < s->n; i++)
+		for (uint32_t k = 0; k < s->t[i].n; k++)
+			if (!add_letter(s, s->t[i].letter[k]))
+				return false;
+	return true;
+}
+
+/* On to the next index; false: that was the last. */
+static bool
+next(const struct terms *s, int64_t *at, size_t *place)
+{
+	for (uint32_t k = s->nletter; k-- > 0;) {
+		const bool more = ++at[k] < s->size[k];
+		for (uint32_t i = 0; i < s->n; i++)
+			place[i] += (size_t)(more ? s->step[i][k] : -s->step[i][k] * (at[k] - 1));
+		if (more)
+			return true;
+		at[k] = 0;
+	}
+	return false;
+}
+
+static void
+sum_terms(const struct terms *s, size_t summed, double step, const double *rec,
+	struct acc_dense *out)
+{
+	int64_t at[LETTERS] = {0};
+	size_t place[MOST] = {0};
+	double most = (double)summed;
+	for (uint32_t i = 0; i < s->n; i++)
+		most *= acc_largest(s->x[i]);
+	/* What lies between may have overflowed. */
+	const bool may = s->n > 2 && most > acc_max_of(out->dtype) / 4 && rec != NULL;
+	for (size_t o = 0; o < out->n; o++) {
+		double sum = 0, abs = 0, sq = 0;
+		for (size_t k = 0; k < summed; k++) {
+			double term = 1;
+			for (uint32_t i = 0; i < s->n; i++)
+				term *= s->x[i]->v[place[i]];
+			sum += term;
+			abs += fabs(term);
+			sq += term * term;
+			next(s, at, place);
+		}
+		out->v[o] = sum;
+		/* What lies between is rounded to the result's dtype. */
+		if (out->mag != NULL)
+			out->mag[o] = may && !isfinite(rec[o])
+					      ? INFINITY
+					      : abs + (s->n > 2 ? 2 * (s->n - 2) * step * sqrt(sq)
+								: 0);
+	}
+}
+
+static int
+einsum_as_written(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_value *v = acc_arg(r, "operands");
+	struct acc_str text = {"", 0};
+	struct terms s = {0};
+	double work = 1, summed = 1;
+	if (r->nin == 0 || acc_arg_text(r, "equation", &text) <= 0)
+		return acc_cannot(r, "its equation was not recorded");
+	const bool list = v != NULL && v->type == ACC_A_LIST;
+	s.n = list ? v->n : r->nin - 1;
+	if (s.n == 0 || s.n > MOST)
+		return acc_cannot(r, "einsum of too many tensors");
+	for (uint32_t i = 0; i < s.n; i++) {
+		const struct acc_value *one = list ? &v->item[i] : &r->in[1 + i];
+		if (one->type != ACC_A_TENSOR || one->t->v == NULL)
+			return acc_cannot(r, "its tensors were not recorded");
+		s.x[i] = one->t;
+	}
+	if (!read_terms(text, &s))
+		return acc_cannot(r, "an equation that is not understood");
+	if (acc_out_shape(r, out, s.size, s.o.n) < 0)
+		return ACC_EUNSUP;
+	for (uint32_t k = 0; k < s.nletter; k++) {
+		work *= (double)s.size[k];
+		summed *= k < s.o.n ? 1 : (double)s.size[k];
+	}
+	if (work > 0x1p26)
+		return acc_cannot(r, "too large to be recomputed");
+	sum_terms(&s, (size_t)summed, acc_roundings(r, out->dtype), r->rec[0].v, out);
+	return 0;
+}
+
+static const struct acc_op as_written = {.names = "einsum",
+	.sig = "equation *operands:any",
+	.cls = "product",
+	.rounding = ACC_FEW,
+	.eval = einsum_as_written};
+
 const struct acc_op acc_ops_einsum[] = {
 	{.names = "einsum",
+		.of_others = &as_written,
 		.sig = "equation *operands:prod",
 		.cls = "product",
 		.rounding = ACC_FEW,

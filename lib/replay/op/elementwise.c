@@ -11,6 +11,11 @@ enum {
 	DEG2RAD,
 	RAD2DEG,
 	LGAMMA,
+	DIGAMMA,
+	ERFINV,
+	ENTR,
+	I0,
+	ANGLE,
 	NAN_TO_NUM,
 	POSITIVE,
 	BITWISE_NOT,
@@ -20,6 +25,52 @@ enum {
 };
 
 #define PI 3.14159265358979323846
+
+/* By its recurrence, up to where the series is exact; below 1/2 by its reflection. */
+static double
+digamma(double x)
+{
+	double sum = 0;
+	if (x == 0)
+		return -copysign(INFINITY, x);
+	if (x < 0.5)
+		return x == trunc(x) ? NAN : digamma(1 - x) - PI / tan(PI * (x - trunc(x)));
+	for (; x < 16; x++)
+		sum -= 1 / x;
+	const double y = 1 / (x * x);
+	return sum + log(x) - 0.5 / x -
+	       y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y / 132))));
+}
+
+/* Newton's steps for erfc, from what its tail is like. */
+static double
+erfinv(double x)
+{
+	const double left = log((1 - x) * (1 + x)), a = 2 / (PI * 0.147) + left / 2;
+	double y = copysign(sqrt(sqrt(a * a - left / 0.147) - a), x);
+	if (!(fabs(x) < 1))
+		return fabs(x) == 1 ? x * INFINITY : NAN;
+	for (int k = 0; k < 4 && x != 0; k++) {
+		const double off = fabs(x) < 0.5 ? x - erf(y)
+				   : x > 0       ? erfc(y) - (1 - x)
+						 : (1 + x) - erfc(-y);
+		y += off * exp(y * y) * (sqrt(PI) / 2);
+	}
+	return y;
+}
+
+/* The series has no terms of either sign. */
+static double
+bessel(double x)
+{
+	const double y = x * x / 4;
+	double sum = 1, term = 1;
+	if (!(fabs(x) < 714)) /* beyond the largest number */
+		return isnan(x) ? x : INFINITY;
+	for (double k = 1; term > sum * 0x1p-54; k++)
+		sum += term *= y / (k * k);
+	return sum;
+}
 
 /* The two numbers beside the tensor. */
 struct numbers {
@@ -49,6 +100,16 @@ function(int which, double x, const struct numbers *k)
 		return x * (180 / PI);
 	case LGAMMA:
 		return lgamma(x);
+	case DIGAMMA:
+		return digamma(x);
+	case ERFINV:
+		return erfinv(x);
+	case ENTR:
+		return x > 0 ? -x * log(x) : x == 0 ? 0 : isnan(x) ? x : -INFINITY;
+	case I0:
+		return bessel(x);
+	case ANGLE:
+		return isnan(x) ? x : x < 0 ? PI : 0;
 	case NAN_TO_NUM:
 		return isnan(x) ? k->a : isinf(x) ? (x > 0 ? k->b : k->c) : x;
 	case BITWISE_NOT:
@@ -93,6 +154,14 @@ arguments(struct acc_replay *r, const struct acc_dense *out, struct numbers *k)
 	}
 }
 
+/* Near a pole, what the argument of the cotangent is rounded by. */
+static double
+digamma_size(double x)
+{
+	const double near = x - nearbyint(x);
+	return 1 + log(fabs(x) + 2) + (x < 0 && near != 0 ? fabs(x) / (near * near) : 0);
+}
+
 static int
 unary(struct acc_replay *r, struct acc_dense *out)
 {
@@ -111,8 +180,12 @@ unary(struct acc_replay *r, struct acc_dense *out)
 		if (out->mag != NULL && isfinite(x->v[i]))
 			out->mag[i] = which == LOGIT    ? 1 / fmax(fabs(x->v[i]), 1e-300) + 1
 				      : which == LGAMMA ? fabs(x->v[i] * log(fabs(x->v[i]) + 2)) + 1
-				      : which >= NAN_TO_NUM ? 0
-							    : 1 + fabs(x->v[i]);
+				      : which == DIGAMMA ? digamma_size(x->v[i])
+				      : which == ENTR    ? 2 * fabs(out->v[i]) + fabs(x->v[i])
+				      : which == ERFINV  ? acc_unit_low(acc_unit(out->dtype))
+				      : which == I0 || which == ANGLE ? 0
+				      : which >= NAN_TO_NUM           ? 0
+								      : 1 + fabs(x->v[i]);
 		/* The argument of sin, tanh of x are rounded. */
 		if (out->mag != NULL && isfinite(x->v[i]) && inner)
 			out->mag[i] += step * fmin(1, fabs(x->v[i]));
@@ -257,6 +330,15 @@ shrink_terms(struct acc_replay *r, double x, double slope)
 	return x == 0 ? 0 : 2;
 }
 
+/* -log(x) - 1 */
+static double
+entropy_terms(struct acc_replay *r, double x, double slope)
+{
+	(void)r;
+	(void)slope;
+	return x > 0 ? 1 + fabs(log(x)) : 0;
+}
+
 /* (pi x cos(pi x) - sin(pi x)) / (pi x^2), where pi x is rounded */
 static double
 sinc_terms(struct acc_replay *r, double x, double slope)
@@ -310,6 +392,23 @@ const struct acc_op acc_ops_elementwise[] = {
 	UNARY("deg2rad", "function", ACC_FEW, X, DEG2RAD),
 	UNARY("rad2deg", "function", ACC_FEW, X, RAD2DEG),
 	UNIT("lgamma", "function", X, LGAMMA),
+	UNARY("digamma psi", "function", ACC_FEW, X, DIGAMMA),
+	{.names = "erfinv",
+		.sig = X,
+		.cls = "function",
+		.rounding = ACC_FEW,
+		.flags = ACC_UNTIL_ONE,
+		.eval = unary,
+		.which = ERFINV},
+	{.names = "entr",
+		.sig = X,
+		.cls = "function",
+		.rounding = ACC_FEW,
+		.eval = unary,
+		.terms = entropy_terms,
+		.which = ENTR},
+	UNIT("i0", "function", X, I0),
+	UNARY("angle", "function", ACC_ONCE, "input|self|x:flat", ANGLE),
 	UNARY("nan_to_num NanToNum", "move", ACC_ONCE, X "nan posinf neginf", NAN_TO_NUM),
 	UNARY("positive", "move", ACC_EXACT, X, POSITIVE),
 	UNARY("bitwise_not", "move", ACC_EXACT, X, BITWISE_NOT),

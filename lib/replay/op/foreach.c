@@ -136,7 +136,8 @@ const struct acc_op acc_ops_foreach[] = {
 		  "foreach_maximum foreach_minimum foreach_clamp_min foreach_clamp_max foreach_lerp "
 		  "foreach_pow foreach_sqrt foreach_rsqrt foreach_reciprocal foreach_neg foreach_abs "
 		  "foreach_exp foreach_sign foreach_norm foreach_zero foreach_copy",
-		.sig = "input|self other|tensor1 tensor2 value",
+		.sig = "input|self:any other|tensor1|tensors1|exponent:any "
+		       "tensor2|tensors2|weight|weights:any value",
 		.cls = "list",
 		.rounding = ACC_FEW,
 		.eval = each},

@@ -62,8 +62,11 @@ acc_loss_terms2(struct acc_replay *r, const struct acc_dense *g)
 		sum += g->v[i] * g->v[i];
 	if (how == ACC_LOSS_NONE)
 		return sum;
+	const bool shares = acc_str_is(r->name, "cross_entropy") && acc_is_float(t->dtype);
 	for (size_t i = 0; i < t->n; i++)
-		n += t->v[i] != (double)ignore;
+		n += shares || t->v[i] != (double)ignore;
+	if (shares) /* a row has one for each class */
+		n /= (double)t->shape[t->ndim > 1] + (t->n == 0);
 	return how == ACC_LOSS_SUM ? sum * n : n > 0 ? sum / n : 0;
 }
 
@@ -76,6 +79,7 @@ struct classes {
 	size_t n, c, inner;
 	int64_t ignore;
 	double smooth;
+	bool shares; /* targets are probabilities of all classes */
 };
 
 static int
@@ -88,11 +92,13 @@ classes(struct acc_replay *r, struct classes *k)
 		acc_arg_float(r, "label_smoothing", &k->smooth) < 0)
 		return ACC_EUNSUP;
 	uint32_t nd = k->x->ndim, axis = nd == 1 ? 0 : 1;
-	if (nd == 0 || acc_is_float(k->t->dtype) || k->t->ndim + 1 != nd)
+	k->shares = r->op->which == CROSS && acc_is_float(k->t->dtype) && k->t->ndim == nd;
+	if (nd == 0 || (!k->shares && (acc_is_float(k->t->dtype) || k->t->ndim + 1 != nd)))
 		return acc_cannot(r, "targets that are no classes");
 	k->c = (size_t)k->x->shape[axis];
 	for (uint32_t d = 0; d < nd; d++) {
-		if (d != axis && k->x->shape[d] != k->t->shape[d < axis ? d : d - 1])
+		if ((d != axis || k->shares) &&
+			k->x->shape[d] != k->t->shape[d < axis || k->shares ? d : d - 1])
 			return acc_cannot(r, "its inputs do not fit each other");
 		k->n *= d < axis ? (size_t)k->x->shape[d] : 1;
 		k->inner *= d > axis ? (size_t)k->x->shape[d] : 1;
@@ -139,16 +145,63 @@ one_place(const struct classes *k, bool cross, const double *x, size_t target, s
 	acc_loss_count(t, v, mag + fabs(v), w);
 }
 
+/* Of probabilities y: what each class would cost, in their proportion. */
+static void
+all_classes(const struct classes *k, const double *x, const double *y, struct acc_loss *t)
+{
+	const double lse = log_sum(x, k->c, k->inner);
+	double v = 0, mag = 0, sq = 0;
+	for (size_t c = 0; c < k->c; c++) {
+		const double share = (1 - k->smooth) * y[c * k->inner] + k->smooth / (double)k->c;
+		const double w = share * (k->w == NULL ? 1 : k->w->v[c]);
+		const double term = w == 0 && !isnan(lse) ? 0 : w * (lse - x[c * k->inner]);
+		v += term;
+		sq += term * term;
+		mag += fabs(w) * (fabs(lse) + fabs(x[c * k->inner]) + 1);
+	}
+	t->rough = 2 * sqrt(sq); /* the logarithms, and what they are multiplied with */
+	acc_loss_count(t, v, mag, 1);
+}
+
+double
+acc_loss_kept2(struct acc_replay *r, const struct acc_dense *g)
+{
+	struct classes k;
+	double sum = 0;
+	int how;
+	if (!acc_str_is(r->name, "cross_entropy") || classes(r, &k) < 0 || !k.shares ||
+		acc_loss_reduction(r, &how) < 0 || g->n == 0)
+		return 0;
+	for (size_t i = 0; i < k.n * k.inner; i++) {
+		const double *x = k.x->v + i / k.inner * k.c * k.inner + i % k.inner;
+		const double lse = log_sum(x, k.c, k.inner);
+		const double by = g->v[how == ACC_LOSS_NONE ? i % g->n : 0] /
+				  (how == ACC_LOSS_MEAN ? (double)(k.n * k.inner) : 1);
+		for (size_t c = 0; c < k.c; c++) {
+			const double y = x[c * k.inner] - lse;
+			sum += y > -700 ? exp(2 * y) * y * y * by * by : 0;
+		}
+	}
+	return sum;
+}
+
 static int
 class_loss(struct acc_replay *r, struct acc_dense *out)
 {
 	struct classes k;
 	struct acc_loss t = {.out = out};
 	if (acc_loss_reduction(r, &t.how) < 0 || classes(r, &k) < 0 ||
-		(t.how == ACC_LOSS_NONE && acc_out_shape(r, out, k.t->shape, k.t->ndim) < 0))
+		(t.how == ACC_LOSS_NONE && !k.shares &&
+			acc_out_shape(r, out, k.t->shape, k.t->ndim) < 0))
 		return ACC_EUNSUP;
 	t.step = acc_roundings(r, out->dtype);
-	for (size_t i = 0; i < k.t->n; i++) {
+	if (k.shares && t.how == ACC_LOSS_NONE && out->n != k.n * k.inner)
+		return acc_cannot(r, "its inputs do not fit each other");
+	for (size_t i = 0; k.shares && i < k.n * k.inner; i++) {
+		const size_t at = i / k.inner * k.c * k.inner + i % k.inner;
+		all_classes(&k, k.x->v + at, k.t->v + at, &t);
+	}
+	for (size_t i = 0; i < k.t->n && !k.shares; i++) {
 		double target = k.t->v[i];
 		const double *x = k.x->v + i / k.inner * k.c * k.inner + i % k.inner;
 		if (target == (double)k.ignore)
@@ -441,7 +494,8 @@ ctc_loss(struct acc_replay *r, struct acc_dense *out)
 #define PAIR "input:any target:any "
 const struct acc_op acc_ops_loss[] = {
 	LOSS_AS("cross_entropy CrossEntropyLoss",
-		"input:any target weight size_average ignore_index reduce reduction label_smoothing",
+		"input:any target:any weight size_average ignore_index reduce reduction "
+		"label_smoothing",
 		class_loss, CROSS, ACC_LESS_TARGET),
 	LOSS("nll_loss NLLLoss",
 		"input:any target weight size_average ignore_index reduce reduction", class_loss,

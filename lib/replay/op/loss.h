@@ -26,5 +26,7 @@ int acc_loss_finish(struct acc_replay *r, struct acc_loss *t, double divisor);
 
 /* The gradients of the terms, as that of the loss makes them: the sum of their squares. */
 double acc_loss_terms2(struct acc_replay *r, const struct acc_dense *g);
+/* And, of targets that are probabilities, of what logarithms that were kept are rounded by, as a gradient. */
+double acc_loss_kept2(struct acc_replay *r, const struct acc_dense *g);
 
 #endif

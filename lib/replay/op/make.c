@@ -217,6 +217,6 @@ const struct acc_op acc_ops_make[] = {
 	ROW("triu_indices", "row col offset", ACC_EXACT, triangle, 1),
 	ROW("one_hot npu_one_hot OneHot", "input|self|indices num_classes|depth on_value off_value",
 		ACC_EXACT, one_hot, 0),
-	ROW("meshgrid", "*tensors", ACC_EXACT, meshgrid, 0),
+	ROW("meshgrid", "*tensors:move", ACC_EXACT, meshgrid, 0),
 	{.names = NULL},
 };

@@ -378,21 +378,49 @@ repeat(struct acc_replay *r, struct acc_dense *out)
 	return 0;
 }
 
-/* Constant padding; pairs from the last dimension on. */
+enum { CONSTANT, REFLECT, REPLICATE, CIRCULAR };
+
+/* Which element stands at a place that may be outside of n; -1: none. */
+static int64_t
+behind(int how, int64_t i, int64_t n)
+{
+	if (i >= 0 && i < n)
+		return i;
+	if (how == REPLICATE)
+		return i < 0 ? 0 : n - 1;
+	if (how == REFLECT)
+		i = i < 0 ? -i : 2 * (n - 1) - i;
+	else if (how == CIRCULAR)
+		i += i < 0 ? n : -n;
+	return how != CONSTANT && i >= 0 && i < n ? i : -1;
+}
+
+static int
+padding_mode(struct acc_replay *r, int *how)
+{
+	static const char *const modes[] = {"constant", "reflect", "replicate", "circular"};
+	struct acc_str mode = ACC_STR("constant");
+	if (acc_arg_text(r, "mode", &mode) < 0)
+		return ACC_EUNSUP;
+	for (*how = 0; *how < 4; (*how)++)
+		if (acc_str_is(mode, modes[*how]))
+			return 0;
+	return acc_cannot(r, "its mode is not understood");
+}
+
+/* Padding; pairs from the last dimension on. */
 static int
 pad(struct acc_replay *r, struct acc_dense *out)
 {
 	const struct acc_dense *x;
-	struct acc_str mode = ACC_STR("constant");
 	int64_t by[2 * ACC_DENSE_DIMS], shape[ACC_DENSE_DIMS];
 	double value = 0;
 	uint32_t n;
+	int how;
 	if (acc_need_tensor(r, "input", &x) < 0 ||
 		acc_arg_ints(r, "pad", by, 2 * ACC_DENSE_DIMS, &n) < 0 ||
-		acc_arg_text(r, "mode", &mode) < 0 || acc_arg_float(r, "value", &value) < 0)
+		padding_mode(r, &how) < 0 || acc_arg_float(r, "value", &value) < 0)
 		return ACC_EUNSUP;
-	if (!acc_str_is(mode, "constant"))
-		return acc_cannot(r, "padding that is not constant");
 	if (n % 2 != 0 || n / 2 > x->ndim)
 		return acc_cannot(r, "its padding does not fit its input");
 	for (uint32_t d = 0; d < x->ndim; d++) {
@@ -410,10 +438,11 @@ pad(struct acc_replay *r, struct acc_dense *out)
 		int64_t at = 0, step = 1;
 		for (uint32_t d = x->ndim; d-- > 0;) {
 			uint32_t k = x->ndim - 1 - d;
-			int64_t idx = (int64_t)(rest % (size_t)shape[d]) -
-				      (k < n / 2 ? by[2 * k] : 0);
+			const int64_t at_d = (int64_t)(rest % (size_t)shape[d]) -
+					     (k < n / 2 ? by[2 * k] : 0);
+			const int64_t idx = behind(how, at_d, x->shape[d]);
 			rest /= (size_t)shape[d];
-			if (idx < 0 || idx >= x->shape[d])
+			if (idx < 0)
 				at = INT64_MIN / 2;
 			else if (at >= 0)
 				at += idx * step;

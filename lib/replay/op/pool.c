@@ -1,4 +1,5 @@
 /* Pooling over the last one, two or three dimensions, as torch.nn.functional defines it. */
+#include "replay/compose.h"
 #include "replay/impl.h"
 
 enum { AVG, MAX, ADAPTIVE_AVG, ADAPTIVE_MAX };
@@ -198,6 +199,58 @@ pool(struct acc_replay *r, struct acc_dense *out)
 	return 0;
 }
 
+/* The root of the sum of powers, as torch takes it: of the mean, times the size of the window. */
+static int
+power_pool(struct acc_replay *r, struct acc_dense *out)
+{
+	static const char *const average_of[] = {"avg_pool1d", "avg_pool2d", "avg_pool3d"};
+	const struct acc_dense *x;
+	struct acc_dense y, mean = *out;
+	const int nd = r->op->which;
+	int64_t kernel[3], count = 1;
+	uint32_t n;
+	double p = NAN;
+	bool ceil = false;
+	if (acc_need_tensor(r, "input", &x) < 0 || acc_arg_float(r, "norm_type", &p) < 0 ||
+		acc_arg_ints(r, "kernel_size", kernel, 3, &n) < 0 ||
+		acc_arg_bool(r, "ceil_mode", &ceil) < 0)
+		return ACC_EUNSUP;
+	const struct acc_value *k = acc_arg(r, "kernel_size"), *stride = acc_arg(r, "stride");
+	if (!(p > 0) || k == NULL || (n != 1 && n != (uint32_t)nd))
+		return acc_cannot(r, "its window was not recorded");
+	for (int d = 0; d < nd; d++)
+		count *= kernel[n == 1 ? 0 : d];
+	if (acc_between(r, x->dtype, x->shape, x->ndim, false, &y) < 0 ||
+		(mean.v = acc_doubles(r, out->n)) == NULL ||
+		(mean.mag = acc_doubles(r, out->n)) == NULL)
+		return ACC_EUNSUP;
+	double most = 0;
+	for (size_t i = 0; i < x->n; i++) {
+		y.v[i] = p == 2 ? x->v[i] * x->v[i] : pow(x->v[i], p);
+		most = isfinite(x->v[i]) ? fmax(most, fabs(y.v[i])) : most;
+	}
+	if (!acc_is_float(x->dtype))
+		return acc_cannot(r, "a mean of whole numbers");
+	if (most > acc_max_of(x->dtype) / 2 ||
+		(most > 0 && most < acc_tiny_of(x->dtype) / acc_unit(x->dtype)))
+		return acc_cannot(r, "its powers are no numbers of its dtype");
+	struct acc_value in[] = {acc_of_tensor(&y), *k, stride == NULL ? *k : *stride,
+		acc_of_int(0), {.type = ACC_A_BOOL, .b = ceil}};
+	struct acc_part part = {.name = average_of[nd - 1], .in = in, .nin = 5, .nout = 1};
+	if (acc_compose(r, &part, &mean) < 0)
+		return ACC_EUNSUP;
+	/* The powers, the mean and what it is multiplied with are rounded. */
+	const double steps = 3 * acc_roundings(r, out->dtype) / p;
+	for (size_t i = 0; i < out->n; i++) {
+		const double a = mean.v[i] < 0 ? -fabs(mean.v[i]) : mean.v[i];
+		out->v[i] = pow(a * (double)count, 1 / p);
+		if (out->mag != NULL)
+			out->mag[i] = fabs(out->v[i]) *
+				      (1 + steps + (a != 0 ? mean.mag[i] / fabs(a) / p : 0));
+	}
+	return 0;
+}
+
 /* Where elements came from; ties may be broken differently. */
 static int
 pick(struct acc_replay *r, const char *name, uint32_t k, size_t *from, bool *unsure)
@@ -275,7 +328,15 @@ planes(struct acc_replay *r, const char *name, struct acc_blocks *in, struct acc
 		.pick = pick, .which = ADAPTIVE_MAX | (d) << DIMS_AT, \
 		.sig = "input|self:pick output_size" \
 	}
+#define POWER(n, d) \
+	{ \
+		.names = n, .cls = "pooling", .rounding = ACC_FEW, .eval = power_pool, .which = d, \
+		.sig = "input:any norm_type kernel_size stride ceil_mode" \
+	}
 const struct acc_op acc_ops_pool[] = {
+	POWER("lp_pool1d LPPool1d", 1),
+	POWER("lp_pool2d LPPool2d", 2),
+	POWER("lp_pool3d LPPool3d", 3),
 	AVERAGE("avg_pool1d AvgPool1d", 1),
 	AVERAGE("avg_pool2d AvgPool2d", 2),
 	AVERAGE("avg_pool3d AvgPool3d", 3),

@@ -84,6 +84,10 @@ finish(struct acc_replay *r, struct writer *w)
 {
 	if (w->twice && (r->gradient || w->out->mag == NULL))
 		return acc_cannot(r, "an element was written to twice");
+	/* Its gradient is the product over the element. */
+	for (size_t i = 0; w->how == MUL && w->out->mag == NULL && i < w->out->n; i++)
+		if (w->times[i] > 0 && fabs(w->out->v[i]) < 0x1p10 * acc_tiny_of(w->out->dtype))
+			return acc_cannot(r, "its products are too small");
 	for (size_t i = 0; w->how == MEAN && i < w->out->n; i++) {
 		uint32_t n = w->times[i] + (w->self || w->times[i] == 0);
 		w->out->v[i] /= n;
@@ -385,9 +389,11 @@ const struct acc_op acc_ops_scatter[] = {
 		"reduce|reduction",
 		ACC_EXACT, scatter, PUT),
 	SUMS("scatter_add", "input|self:point dim|axis index src:any", scatter, ADD),
-	SUMS("scatter_reduce", "input|self dim index src reduce include_self", scatter, REDUCE),
+	SUMS("scatter_reduce", "input|self:any dim index src:any reduce include_self", scatter,
+		REDUCE),
 	SUMS("index_add", "input|self:point dim|axis index source|y:any alpha", by_rows, ADD),
-	SUMS("index_reduce", "input|self dim index source reduce include_self", by_rows, REDUCE),
+	SUMS("index_reduce", "input|self:any dim index source:any reduce include_self", by_rows,
+		REDUCE),
 	ROW("index_copy", "input|self:move dim index source|tensor:move", ACC_EXACT, by_rows, PUT),
 	ROW("index_fill", "input|self|x:move dim|axis index value", ACC_EXACT, by_rows, PUT),
 	ROW("masked_scatter", "input|self:move mask source:move", ACC_EXACT, masked_scatter, 0),

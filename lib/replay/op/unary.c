@@ -271,10 +271,10 @@ arguments(struct acc_replay *r, const struct acc_dense *x, struct numbers *k)
 		k->tanh = how.n > 0 ? acc_str_is(how, "tanh") : is_by_tanh(r, x);
 	} else if (which == ROUND) {
 		int64_t decimals = 0;
+		k->a = 0;
 		if (acc_arg_int(r, "decimals", &decimals) < 0)
 			return ACC_EUNSUP;
-		if (decimals != 0)
-			return acc_cannot(r, "rounding to decimals");
+		k->a = (double)decimals;
 	}
 	return 0;
 }
@@ -376,6 +376,27 @@ values(struct acc_replay *r, const struct numbers *k, const struct acc_dense *x,
 			out[i] = value(r->op->which, x->v[i], k);
 }
 
+/* To k decimals, or to 10^-k. x times that is rounded: near the middle it may be either way, and where it has no
+ * decimals left, x is what it was, to rounding. */
+static double
+to_decimals(const struct acc_replay *r, double k, double x, size_t i)
+{
+	const double rec = r->rec[0].v != NULL && i < r->rec[0].n ? r->rec[0].v[i] : NAN;
+	const double unit = acc_unit(r->rec[0].dtype), by = pow(10, fabs(k));
+	const double y = k > 0 ? x * by : x / by, near = 4 * unit * fabs(y);
+	double n = nearbyint(y);
+	if (fabs(y) > acc_max_of(r->rec[0].dtype) && rec == copysign(INFINITY, x))
+		return rec;
+	if (fabs(rec - x) <= 4 * unit * fabs(x) && near >= 0.5)
+		return rec;
+	if (fabs(fabs(y - trunc(y)) - 0.5) <= near) {
+		const double low = k > 0 ? floor(y) / by : floor(y) * by,
+			     high = k > 0 ? ceil(y) / by : ceil(y) * by;
+		n = fabs(rec - low) < fabs(rec - high) ? floor(y) : ceil(y);
+	}
+	return k > 0 ? n / by : n * by;
+}
+
 static int
 unary(struct acc_replay *r, struct acc_dense *out)
 {
@@ -386,6 +407,8 @@ unary(struct acc_replay *r, struct acc_dense *out)
 		acc_out_shape(r, out, x->shape, x->ndim) < 0)
 		return ACC_EUNSUP;
 	values(r, &k, x, out->v);
+	for (size_t i = 0; which == ROUND && k.a != 0 && i < out->n; i++)
+		out->v[i] = isfinite(x->v[i]) ? to_decimals(r, k.a, x->v[i], i) : x->v[i];
 	/* 1 + erf(x) and the like cancel. */
 	bool cancels = which == GELU || which == QUICK_GELU || which == MISH || which == SELU ||
 		       which == ELU || which == CELU || which == HARDSWISH;
@@ -403,6 +426,9 @@ unary(struct acc_replay *r, struct acc_dense *out)
 				     which == LOGSIGMOID || acc_str_is(r->name, "Log")
 			     ? 1
 			     : 0;
+	/* In 16 bits erf may be what is left of 1 near 0, too. */
+	if (which == ERF && acc_unit_low(acc_unit(out->dtype)))
+		one = 1;
 	bool below = which == SELU || which == ELU || which == CELU;
 	for (size_t i = 0; one > 0 && out->mag != NULL && i < out->n; i++)
 		if (isfinite(x->v[i]) && (!below || x->v[i] < 0))
