@@ -143,6 +143,8 @@ const char *acc_kernel_slots(struct acc_str type, const char *kinds);
 bool acc_kernel_word(const char **p, struct acc_kernel_slot *out);
 /* What an argument is of torch's function of an operator's family where it is not given; empty: not known. */
 struct acc_str acc_op_default(struct acc_str op, struct acc_str name);
+/* Does this argument of an operator show in nothing that it gives, but in the statistics that it writes? */
+bool acc_op_writes_later(struct acc_str op, struct acc_str pos);
 
 #ifdef __cplusplus
 }

@@ -213,6 +213,9 @@ acc_given_alike(const struct acc_case *c, uint32_t call)
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it))
 			continue;
+		/* Statistics that one side alone has are those that a norm writes. */
+		if (it->state && it->sides != 3)
+			continue;
 		if (!acc_is_measured(it) || !(it->rms <= LIMIT_SAME_INPUT * acc_item_unit(it)))
 			return false;
 		any = true;
@@ -347,6 +350,9 @@ ends(const struct healing *h, uint32_t call)
 	for (uint32_t i = k->first; i <= k->last && h->phase[call] == BACKWARD; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it))
+			continue;
+		/* Statistics that one side alone has are those that a norm writes. */
+		if (it->state && it->sides != 3)
 			continue;
 		if (!acc_is_measured(it) || error_of(it) > usual(h, call, it))
 			return false;

@@ -368,6 +368,38 @@ is_other_view(const struct acc_case *c, uint32_t call)
 	return any && k->cls == ACC_OP_MOVE;
 }
 
+/* Does an argument that differs show in nothing that the call gives, but in what it writes for later? So does how
+ * fast the statistics of a norm follow, where it is trained and has some. 1, 0, or < 0. */
+static int
+shows_later(struct scan *s, uint32_t call, const struct acc_item *arg)
+{
+	struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	struct acc_rec *r;
+	bool trained = false, running = false;
+	int rc = acc_case_record(c, arg, &r, s->e);
+	if (rc < 0)
+		return rc;
+	struct acc_str pos = acc_get_text(r, "a.", "pos");
+	if (k->backward || !acc_op_writes_later(acc_get_text(r, "a.", "op"), pos) ||
+		acc_get(r, "a.", "value") == NULL || acc_get(r, "b.", "value") == NULL)
+		return 0;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		struct acc_item *it = &c->item[i];
+		if (it->call != call || !acc_is_input(it))
+			continue;
+		rc = acc_case_record(c, it, &r, s->e);
+		if (rc < 0)
+			return rc;
+		const struct acc_val *v = acc_get(r, "b.", "value");
+		if (it->kind == ACC_ITEM_ARG && acc_word_in("training 5", acc_get_text(r, "b.", "pos")))
+			trained |= v != NULL && v->type == ACC_V_BOOL && v->b;
+		running |= it->kind != ACC_ITEM_ARG &&
+			   acc_word_in("1 running_mean", acc_get_text(r, "b.", "pos"));
+	}
+	return trained && running;
+}
+
 /* A number, a flag or a mode that differs, in a call whose outputs are not explained. */
 int
 acc_judge_args(struct scan *s, uint32_t call, double unit, double worst, const struct given *g)
@@ -379,8 +411,12 @@ acc_judge_args(struct scan *s, uint32_t call, double unit, double worst, const s
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_ARG || !acc_is_input(it) ||
-			it->measure != ACC_BY_VALUE || !(it->rms > LIMIT_UNTRACED_FLOOR * unit) ||
-			worst <= 0)
+			it->measure != ACC_BY_VALUE || !(it->rms > LIMIT_UNTRACED_FLOOR * unit))
+			continue;
+		const int later = worst > 0 || !acc_given_alike(c, call) ? 0 : shows_later(s, call, it);
+		if (later < 0)
+			return later;
+		if (worst <= 0 && later == 0)
 			continue;
 		if (acc_suspect_argument(s, i, LIMIT_CERTAIN, it->rms) < 0)
 			return ACC_ENOMEM;

@@ -186,3 +186,10 @@ acc_op_default(struct acc_str op, struct acc_str name)
 			return acc_str(defaults[i].value);
 	return (struct acc_str){"", 0};
 }
+
+bool
+acc_op_writes_later(struct acc_str op, struct acc_str pos)
+{
+	const struct acc_op_info *o = acc_op_info_of(op);
+	return o != NULL && strcmp(o->family, "batch_norm") == 0 && acc_word_in("momentum 6", pos);
+}

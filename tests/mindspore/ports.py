@@ -17,6 +17,9 @@ import sys
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import ports_judge  # noqa: E402
+
 # port: (set, what goes in, train, {fault: (kernels, words)})
 PORTS = {
     "mlp": ("teach", "x", False, {
@@ -49,6 +52,7 @@ PORTS = {
         "cos": ("HSigmoid", "")}),
     "momentum": ("held", "step", True, {"nesterov": ("ApplyMomentum", "nesterov"), "lr": ("ApplyMomentum", "lr")}),
 }
+PORTS.update(ports_judge.PORTS)
 
 
 def data(kind):
@@ -228,7 +232,7 @@ def record_torch(folder, names):
     sys.path.insert(0, os.path.join(HERE, "..", "..", "python"))
     import accrecord
     torch.manual_seed(3)
-    nets = torch_nets()
+    nets = {**torch_nets(), **ports_judge.torch_nets()}
     for name in names:
         _, kind, train, _ = PORTS[name]
         to = os.path.join(folder, name)
@@ -244,7 +248,7 @@ def record_torch(folder, names):
         x = x.long() if kind == "ids" else x
         t = t if t.is_floating_point() else t.long()
         opt = {"adamw": lambda p: torch.optim.AdamW(p, lr=1e-2, weight_decay=0.1), "adam": lambda p: torch.optim.Adam(p, lr=1e-2),
-               "momentum": lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9)}.get(name, lambda p: None)(net.parameters())
+               "momentum": lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9)}.get(name, lambda p: PORTS[name][0] == "judge" and ports_judge.torch_optimizer(name, p) or None)(net.parameters())
         accrecord.start_record(output_dir=os.path.join(to, "bench"), record_level=2)
         if opt is None:
             with torch.no_grad():
@@ -474,7 +478,7 @@ def record_mindspore(folder, name, fault):
     import mindspore as ms
     from mindspore import nn
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU", jit_config={"jit_level": "O0"})
-    net = mindspore_nets()[name.capitalize()](fault)
+    net = {**mindspore_nets(), **ports_judge.mindspore_nets()}[name.capitalize()](fault)
     w = np.load(os.path.join(folder, name, "net.npz"))
     for p in net.get_parameters():
         head, _, last = p.name.rpartition(".")
@@ -492,7 +496,9 @@ def record_mindspore(folder, name, fault):
         print(name, fault, net(x, t))
     else:
         params = net.trainable_params()
-        if name == "adamw":
+        if PORTS[name][0] == "judge":
+            opt = ports_judge.mindspore_optimizer(name, params, fault)
+        elif name == "adamw":
             from mindspore.experimental import optim
             kw = {"lr": 1e-2, "weight_decay": 0.01 if fault == "decay" else 0.1}
             if fault == "eps":
