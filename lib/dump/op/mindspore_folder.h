@@ -2,6 +2,7 @@
 #ifndef DUMP_MINDSPORE_FOLDER_H
 #define DUMP_MINDSPORE_FOLDER_H
 
+#include "acc/tensor.h"
 #include "dump/op/mindspore.h"
 
 /* In the order in which an op call's records stand. */
@@ -29,6 +30,14 @@ struct ms_call {
 	struct acc_str scoped; /* its name in the order of execution, or empty */
 };
 
+/* The shape that a call's inputs of as many elements have. */
+struct ms_view {
+	int64_t shape[ACC_MAXDIM];
+	uint32_t ndim;
+	int gone;          /* the axis that is summed up, whose length is what is left; -1: none */
+	bool known, first; /* of the first input alone */
+};
+
 struct ms_folder {
 	struct acc_dump_ctx *c;
 	int dirfd;
@@ -46,6 +55,7 @@ struct ms_folder {
 	struct ms_tensor *first; /* tensors, by op call */
 	struct ms_call *calls;   /* in their order */
 	size_t ncalls;
+	struct ms_view view;       /* of the call whose records are put */
 	struct acc_map made;       /* the numbers that kernels gave so far */
 	struct acc_arena mem, one; /* of all; of one record */
 };
@@ -77,6 +87,10 @@ int acc_ms_attrs(struct ms_folder *f, const struct ms_call *c, struct ms_attr **
 bool acc_ms_implied(struct acc_str type, struct acc_str *name, struct acc_str *text);
 /* Note the number that a kernel gave, in a small file. 0 or ACC_ENOMEM. */
 int acc_ms_made(struct ms_folder *f, const char *file);
+/* Find the shape that a call's inputs have, in f->view; attr: what acc_ms_attrs found. */
+void acc_ms_view(struct ms_folder *f, const struct ms_call *c, const struct ms_attr *attr);
+/* A tensor in the shape in which its call takes it. */
+void acc_ms_view_put(const struct ms_folder *f, const struct ms_tensor *t, struct acc_ref *ref);
 struct acc_val acc_ms_attr_value(const struct ms_attr *a);
 /* Hand all of it on. */
 int acc_ms_put(struct ms_folder *f, const struct ms_place *p, struct acc_err *e);

@@ -137,6 +137,8 @@ add_file(struct ms_folder *f, struct acc_rec *r, const struct ms_tensor *t, stru
 	if (bad.code == 0)
 		narrow(&ref, acc_dtype_find(t->n->dtype));
 	as_cast(f, &ref, t->file, &bad);
+	if (bad.code == 0)
+		acc_ms_view_put(f, t, &ref);
 	if (bad.code == 0 && ref.ndim == 0 && t->n->io == 'o' && acc_ms_made(f, t->file) < 0)
 		return ACC_ENOMEM;
 	if (bad.code == 0 && acc_tiled_is(format))
@@ -360,6 +362,7 @@ put_call(struct ms_folder *f, const struct ms_call *c, struct acc_err *e)
 		rc = acc_nomem(e);
 	if (rc == 0)
 		rc = put_implied(f, c, &a, scope, e);
+	acc_ms_view(f, c, attr);
 	for (uint32_t i = 0; i < c->n && rc == 0; i++, t++) {
 		struct acc_err bad = {0};
 		struct ascend_file af = {.c = f->c,
