@@ -92,15 +92,40 @@ configured(struct scan *s, const struct suspect *x, struct acc_err *e)
 	return n > 1 ? n : 0;
 }
 
+/* What is wrong, and what the bench's call would have to be called with to give it. */
+static const char *
+culprit_text(struct scan *s, const struct suspect *x, struct acc_err *e)
+{
+	const struct acc_call *k = &s->c->call[x->call];
+	const char *text = acc_sentence(s, x, e), *cause = "";
+	struct acc_recorded how;
+	if (text == NULL || x->role != ROLE_OUT || x->audit || x->blame != x->call ||
+		s->c->item[x->item].measure != ACC_BY_TENSOR)
+		return text;
+	if (acc_recorded(s->c, k, &how, e) < 0)
+		return NULL;
+	if (!how.framework && acc_substitute(s, x->call, &cause, e) < 0)
+		return NULL;
+	if (cause[0] != '\0')
+		text = acc_say(acc_mem(s),
+			"%s; the bench's call gives the same if one thing is changed: %s", text, cause);
+	const uint32_t product = acc_inner_product(s, x);
+	if (text != NULL && product != ACC_NOCALL)
+		text = acc_say(acc_mem(s), "%s: with what follows it makes up %s of the bench; %s",
+			acc_call_name(&s->c->call[product]), k->key[ACC_B], text);
+	return text;
+}
+
 int
 acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 {
 	const struct suspect *x = &s->suspect[chosen];
 	struct acc_case *c = s->c;
 	const struct acc_item *it = &c->item[x->item];
-	const struct acc_call *k = &c->call[x->blame];
-	const char *stack, *src = acc_say_source(c, k, &stack, e);
-	const char *text = acc_sentence(s, x, e), *where = acc_say_where(c, k);
+	const uint32_t product = acc_inner_product(s, x);
+	const struct acc_call *k = &c->call[product != ACC_NOCALL ? product : x->blame];
+	const char *stack, *src = acc_say_source(c, &c->call[x->blame], &stack, e);
+	const char *text = culprit_text(s, x, e), *where = acc_say_where(c, k);
 	struct acc_rec *r;
 	int64_t all = text == NULL ? 0 : configured(s, x, e);
 	if (src == NULL || text == NULL || where == NULL || all < 0)

@@ -358,6 +358,13 @@ int acc_recompute_rest(struct scan *s, uint32_t before, bool every, struct acc_e
 bool acc_recompute_knows(const struct acc_recompute *t, uint32_t call);
 void acc_recompute_close(struct acc_recompute *t);
 
+/* --- substitute.c --- */
+/* What the bench's call takes the device's output for: the cause that the audit finds for it, or "". */
+int acc_substitute(struct scan *s, uint32_t call, const char **cause, struct acc_err *e);
+/* The product that one call of the bench has, too, where what stands out is only added to it, and rightly;
+ * ACC_NOCALL. */
+uint32_t acc_inner_product(const struct scan *s, const struct suspect *x);
+
 /* --- bound.c --- */
 /* Did this output's error come in with what it was made from? */
 bool acc_carried(const struct acc_item *it, const struct acc_call *k, const struct given *g,

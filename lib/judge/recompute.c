@@ -145,8 +145,8 @@ fed(struct acc_recompute *t, uint32_t item, struct acc_err *e)
 	return 0;
 }
 
-static int
-give_source(struct acc_recompute *t, struct acc_str src, struct acc_err *e)
+int
+acc_recompute_source(struct acc_recompute *t, struct acc_str src, struct acc_err *e)
 {
 	uint64_t id = acc_hash(src.p, src.n);
 	uint32_t i = acc_ids_get(&t->source, id);
@@ -168,9 +168,8 @@ give_source(struct acc_recompute *t, struct acc_str src, struct acc_err *e)
 	return rc < 0 ? rc : fed(t, ACC_NOCALL, e);
 }
 
-/* One side of a pair as its own record. */
-static int
-split(const struct acc_rec *pair, const char *side, struct acc_rec *out)
+int
+acc_recompute_split(const struct acc_rec *pair, const char *side, struct acc_rec *out)
 {
 	int rc = acc_rec_start(out, acc_get_text(pair, side, "kind"));
 	for (uint32_t i = 0; i < pair->n && rc == 0; i++) {
@@ -222,11 +221,11 @@ give(struct acc_recompute *t, uint32_t item, struct acc_err *e)
 	/* Both before the first record of a call: they stand between none of them. */
 	for (int s = 0; s < 2 && rc == 0; s++)
 		if ((it->sides & 1 << s) != 0) {
-			rc = give_source(t, acc_get_text(r, prefix[s], "src"), e);
+			rc = acc_recompute_source(t, acc_get_text(r, prefix[s], "src"), e);
 			if (rc == 0)
 				rc = acc_case_record(t->c, it, &r, e);
 		}
-	if (rc == 0 && split(r, prefix[t->side], &t->one) < 0)
+	if (rc == 0 && acc_recompute_split(r, prefix[t->side], &t->one) < 0)
 		rc = acc_nomem(e);
 	if (rc == 0 && beside && put_other(&t->one, r, prefix[!t->side]) < 0)
 		rc = acc_nomem(e);
@@ -396,6 +395,12 @@ open_once(struct scan *s, struct acc_err *e)
 	if (s->recompute == NULL)
 		s->recompute = open_it(s->c, e);
 	return s->recompute == NULL ? ACC_ENOMEM : 0;
+}
+
+struct acc_recompute *
+acc_recompute_open(struct scan *s, struct acc_err *e)
+{
+	return open_once(s, e) == 0 ? s->recompute : NULL;
 }
 
 int

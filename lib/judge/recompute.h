@@ -36,6 +36,13 @@ struct acc_recompute {
 	struct acc_err *e;
 };
 
+/* What there is to recompute with, read once. NULL: memory. */
+struct acc_recompute *acc_recompute_open(struct scan *s, struct acc_err *e);
+/* Give the audit the source of this name, if it has not got it. */
+int acc_recompute_source(struct acc_recompute *t, struct acc_str src, struct acc_err *e);
+/* One side of a pair as its own record. */
+int acc_recompute_split(const struct acc_rec *pair, const char *side, struct acc_rec *out);
+
 /* All of these mark calls for the next run; how many, where they do. */
 /* This call, and of a backward one what its forward call took and made. */
 void acc_recompute_want(struct acc_recompute *t, uint32_t call, uint8_t as);

@@ -139,7 +139,9 @@ tensor(struct acc_audit_job *j, const struct acc_rec *r, size_t line, struct acc
 	if (rc < 0 || acc_get(r, "", "shape") == NULL || h->ref.ndim > ACC_DENSE_DIMS ||
 		!acc_count(h->ref.shape, h->ref.ndim, &n) || n > SIZE_MAX / 64)
 		h->data = false;
-	struct acc_str src = acc_get_text(r, "", "src");
+	/* Elements that were put in place of the call's own are of another source. */
+	const bool placed = acc_get(r, "placed.", "src") != NULL;
+	struct acc_str src = acc_get_text(r, placed ? "placed." : "", "src");
 	h->src = (struct acc_str){acc_arena_copy(&j->mem, src.p, src.n), src.n};
 	h->ref.file.p = acc_arena_copy(&j->mem, h->ref.file.p, h->ref.file.n);
 	if (h->src.p == NULL || h->ref.file.p == NULL || acc_parts_copy(&j->mem, &h->ref.parts) < 0)

@@ -411,6 +411,63 @@ steps(const struct attempt *a)
 		       : "the weight decay is added to the gradient, not taken off the parameter";
 }
 
+/* --- recurrent networks --- */
+
+/* The blocks of rows of each weight and bias, in another order. */
+static bool
+reordered(const struct attempt *a, const struct acc_value *params, const uint8_t *order, size_t blocks)
+{
+	struct acc_replay *r = &a->t->r;
+	struct acc_value list = {.type = ACC_A_LIST,
+		.n = params->n,
+		.item = acc_alloc(r->mem, (params->n + 1) * sizeof *list.item)};
+	for (uint32_t i = 0; list.item != NULL && i < params->n; i++) {
+		const struct acc_value *v = &params->item[i];
+		struct acc_dense *d = acc_alloc(r->mem, sizeof *d);
+		if (d == NULL || v->type != ACC_A_TENSOR || v->t->v == NULL || v->t->ndim == 0 ||
+			(size_t)v->t->shape[0] % blocks != 0)
+			return false;
+		*d = *v->t;
+		if ((d->v = acc_doubles(r, d->n)) == NULL)
+			return false;
+		const size_t n = d->n / blocks;
+		for (size_t k = 0; k < blocks; k++)
+			memcpy(d->v + k * n, v->t->v + order[k] * n, n * sizeof *d->v);
+		list.item[i] = acc_of_tensor(d);
+	}
+	return list.item != NULL && matches(a, "params", list);
+}
+
+/* Frameworks pack the gates in orders of their own. */
+static const char *
+gates(const struct attempt *a)
+{
+	enum { MOST = 1 << 16 }; /* elements, of a cause that takes two dozen evaluations */
+	struct acc_replay *r = &a->t->r;
+	const struct acc_value *params = given(r, "params");
+	const char *const name = is(r, "lstm") ? "ifgo" : is(r, "gru") ? "rzn" : "";
+	const size_t n = strlen(name), all = n == 4 ? 256 : 27;
+	if (n == 0 || params == NULL || params->type != ACC_A_LIST || a->rec->n > MOST)
+		return NULL;
+	for (size_t code = 0; code < all; code++) {
+		uint8_t order[4];
+		unsigned seen = 0;
+		for (size_t i = 0, c = code; i < n; i++, c /= n) {
+			order[i] = (uint8_t)(c % n);
+			seen |= 1U << order[i];
+		}
+		if (seen != (1U << n) - 1 || !reordered(a, params, order, n))
+			continue;
+		char text[8];
+		for (size_t i = 0; i < n; i++) {
+			text[2 * i] = name[order[i]];
+			text[2 * i + 1] = i + 1 < n ? ' ' : '\0';
+		}
+		return acc_say(r->mem, "the gates in its weights in the order %s", text);
+	}
+	return NULL;
+}
+
 /* --- all --- */
 
 static const char *
@@ -459,6 +516,39 @@ numbers(const struct attempt *a)
 	return NULL;
 }
 
+/* What other frameworks have by default, where these are not torch's: MindSpore, Keras, JAX, Paddle, ONNX, ggml. */
+static const char *
+defaults(const struct attempt *a)
+{
+	static const struct {
+		const char *of, *name;
+		double value;
+	} number[] = {{"leaky_relu", "negative_slope", 0.2}, {"leaky_relu", "negative_slope", 0.3},
+		{"leaky_relu", "negative_slope", 0.01}, {"elu", "alpha", 1}, {"celu", "alpha", 1},
+		{"smooth_l1_loss", "beta", 1}, {"smooth_l1_loss", "beta", 0.5}, {"layer_norm", "eps", 1e-7},
+		{"layer_norm batch_norm group_norm", "eps", 1e-3}, {"softplus", "beta", 1}};
+	static const struct {
+		const char *of, *name;
+		bool value;
+	} flag[] = {{"interpolate", "align_corners", true}, {"interpolate", "align_corners", false},
+		{"avg_pool2d", "count_include_pad", true}, {"avg_pool2d", "count_include_pad", false},
+		{"sgd", "nesterov", true}, {"sgd", "nesterov", false}};
+	static const char *const pads[] = {"same", "valid"};
+	struct acc_replay *r = &a->t->r;
+	for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+		if (is(r, number[i].of) && has(r, number[i].name) &&
+			matches_number(a, number[i].name, number[i].value))
+			return acc_say(r->mem, "as if %s were %g", number[i].name, number[i].value);
+	for (size_t i = 0; i < sizeof flag / sizeof *flag; i++)
+		if (is(r, flag[i].of) && has(r, flag[i].name) &&
+			matches(a, flag[i].name, (struct acc_value){.type = ACC_A_BOOL, .b = flag[i].value}))
+			return acc_say(r->mem, "as if %s were %s", flag[i].name, flag[i].value ? "True" : "False");
+	for (size_t i = 0; i < 2 && is(r, "conv1d") && has(r, "padding"); i++)
+		if (matches(a, "padding", (struct acc_value){.type = ACC_A_TEXT, .s = acc_str(pads[i])}))
+			return acc_say(r->mem, "as if the padding were '%s'", pads[i]);
+	return NULL;
+}
+
 static const char *
 dimensions(const struct attempt *a)
 {
@@ -474,7 +564,7 @@ const char *
 acc_cause_argument(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
 {
 	static const char *(*const tries[])(const struct attempt *a) = {numbers, masks, slices,
-		bounds, scales, factors, variance, steps, dimensions};
+		bounds, scales, factors, variance, steps, defaults, gates, dimensions};
 	double most = acc_residue(rec, ref, 1, NULL) / LIMIT_CAUSE_SHARE;
 	struct attempt a = {t, rec, ref, fmin(acc_residue_most(rec), most)};
 	const char *s = NULL;

@@ -1,0 +1,171 @@
+/* The bench's call, recomputed with what the device gives in place of its output: what the audit takes that for, an
+ * argument that is another by default, say, is what the device does otherwise. Where several kernels make up one call
+ * of the bench, the whole of them is asked so. */
+#include <string.h>
+
+#include "acc/stream.h"
+#include "judge/recompute.h"
+
+struct asked {
+	struct acc_arena *mem;
+	const char *cause;
+	bool lost; /* no memory */
+};
+
+static int
+take(void *arg, struct acc_rec *r)
+{
+	struct asked *a = arg;
+	const struct acc_val *good = acc_get(r, "", "audit.ok");
+	struct acc_str cause = acc_get_text(r, "", "audit.cause");
+	if (!acc_str_is(acc_get_text(r, "", "io"), "out") || good == NULL || good->b || cause.n == 0 ||
+		a->cause != NULL)
+		return 0;
+	a->cause = acc_arena_copy(a->mem, cause.p, cause.n);
+	a->lost = a->cause == NULL;
+	return 0;
+}
+
+static void
+quiet(void *arg, const struct acc_err *e)
+{
+	(void)arg;
+	(void)e;
+}
+
+/* Sequences that are batched have the steps first, or the batch: where the device's elements of the bench's shape are. */
+static int
+put_turned(struct acc_rec *one, const struct acc_rec *pair)
+{
+	const struct acc_val *a = acc_get(pair, "a.", "shape"), *b = acc_get(pair, "b.", "shape");
+	int64_t stride[ACC_MAXDIM], step = 1;
+	if (a == NULL || b == NULL || a->type != ACC_V_INTS || b->type != ACC_V_INTS || a->n != b->n || a->n < 2 ||
+		a->n > ACC_MAXDIM || a->ints[0] == a->ints[1] || a->ints[0] != b->ints[1] ||
+		a->ints[1] != b->ints[0])
+		return 0;
+	for (uint32_t d = a->n; d-- > 0; step *= a->ints[d])
+		stride[d < 2 ? 1 - d : d] = step;
+	return acc_put(one, "", "stride", acc_ints(stride, a->n));
+}
+
+/* The device's elements in place of the bench's, in its shape. */
+static int
+put_device(struct acc_rec *one, const struct acc_rec *pair)
+{
+#define X(name, key) key,
+	static const char *const keys[] = {ACC_REF_KEYS(X)};
+#undef X
+	uint32_t n = 0;
+	int rc = 0;
+	for (uint32_t i = 0; i < one->n; i++) {
+		bool ref = false;
+		for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+			ref |= k != ACC_REF_SHAPE && acc_str_is(one->f[i].key, keys[k]);
+		if (!ref)
+			one->f[n++] = one->f[i];
+	}
+	one->n = n;
+	for (size_t i = 0; i < sizeof keys / sizeof *keys && rc == 0; i++) {
+		const struct acc_val *v = acc_get(pair, "a.", keys[i]);
+		if (v != NULL && i != ACC_REF_SHAPE)
+			rc = acc_put(one, "", keys[i], *v);
+	}
+	const struct acc_val *src = acc_get(pair, "a.", "src");
+	if (rc == 0)
+		rc = put_turned(one, pair);
+	return rc == 0 && src != NULL ? acc_put(one, "placed.", "src", *src) : rc;
+}
+
+static int
+give(struct acc_recompute *t, uint32_t item, struct acc_err *e)
+{
+	struct acc_item *it = &t->c->item[item];
+	struct acc_rec *r;
+	int rc = acc_case_record(t->c, it, &r, e);
+	for (int s = 0; s < 2 && rc == 0; s++)
+		if ((it->sides & 1 << s) != 0) {
+			rc = acc_recompute_source(t, acc_get_text(r, s == 0 ? "a." : "b.", "src"), e);
+			if (rc == 0)
+				rc = acc_case_record(t->c, it, &r, e);
+		}
+	if (rc == 0 && acc_recompute_split(r, "b.", &t->one) < 0)
+		rc = acc_nomem(e);
+	if (rc == 0 && it->kind == ACC_ITEM_TENSOR && it->sides == 3 && acc_is_output(it) &&
+		acc_get(r, "a.", "stride") == NULL && acc_get(r, "b.", "stride") == NULL && put_device(&t->one, r) < 0)
+		rc = acc_nomem(e);
+	return rc == 0 ? acc_audit_put(t->audit, &t->one, e) : rc;
+}
+
+/* Is it of the same call of the bench? */
+static bool
+is_of(const struct acc_call *k, const struct acc_call *whole)
+{
+	return k->segment == whole->segment && k->key[ACC_B] != NULL &&
+	       strcmp(k->key[ACC_B], whole->key[ACC_B]) == 0;
+}
+
+static int
+give_all(struct acc_recompute *t, uint32_t call, struct acc_err *e)
+{
+	struct acc_case *c = t->c;
+	int rc = 0;
+	/* What comes out stands behind what goes in. */
+	for (uint32_t n = 0; n < 2 * c->nitem && rc == 0; n++) {
+		const uint32_t i = n % c->nitem;
+		const struct acc_item *it = &c->item[i];
+		if (acc_is_input(it) != (n < c->nitem))
+			continue;
+		if (it->call != ACC_NOCALL && (it->sides & 2) != 0 && (it->part & 2) == 0 &&
+			(it->kind == ACC_ITEM_TENSOR || it->kind == ACC_ITEM_ARG) &&
+			is_of(&c->call[it->call], &c->call[call]))
+			rc = give(t, i, e);
+	}
+	return rc;
+}
+
+int
+acc_substitute(struct scan *s, uint32_t call, const char **cause, struct acc_err *e)
+{
+	struct asked a = {.mem = acc_mem(s)};
+	const struct acc_judge_opt *opt = &s->c->opt;
+	struct acc_audit_opt how = {.threads = opt->threads,
+		.tmpdir = opt->tmpdir,
+		.room = (uint64_t)LIMIT_AUDIT_ROOM << 20,
+		.compared = true};
+	const struct acc_call *k = &s->c->call[call];
+	*cause = "";
+	if (opt->roots == NULL || k->backward || k->key[ACC_A] == NULL || k->key[ACC_B] == NULL)
+		return 0;
+	struct acc_recompute *t = acc_recompute_open(s, e);
+	if (t == NULL)
+		return ACC_ENOMEM;
+	t->nfed = t->back = 0;
+	acc_ids_clear(&t->sourced);
+	t->audit = acc_audit_open(opt->roots, &how, take, quiet, &a, e);
+	int rc = t->audit == NULL ? ACC_ENOMEM : give_all(t, call, e);
+	if (rc == 0)
+		rc = acc_audit_end(t->audit, e);
+	acc_audit_close(t->audit);
+	t->audit = NULL;
+	if (rc == 0 && a.lost)
+		rc = acc_nomem(e);
+	*cause = a.cause == NULL ? "" : a.cause;
+	return rc;
+}
+
+/* Of the device's calls that make up this one of the bench, the one that sums up products: what a bias that is right
+ * is added to. */
+uint32_t
+acc_inner_product(const struct scan *s, const struct suspect *x)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[x->call];
+	if (x->role != ROLE_OUT || x->blame != x->call || x->audit || k->backward ||
+		k->key[ACC_B] == NULL || acc_multiplies(k) || !acc_acquitted(&c->item[x->item]))
+		return ACC_NOCALL;
+	for (uint32_t i = 0; i < x->call; i = acc_step(c, i))
+		if (c->call[i].key[ACC_A] != NULL && is_of(&c->call[i], k) && acc_multiplies(&c->call[i]) &&
+			!acc_accused(&c->item[x->item]))
+			return i;
+	return ACC_NOCALL;
+}
