@@ -115,6 +115,8 @@ int acc_seq_value_anchors(struct seq *s);
 /* One call against several, where only the order and the operators tell; then which of the two is
  * the whole. */
 void acc_seq_wholes(struct seq *s);
+/* Then: the same operator, given the same, that reduces what it gives on one side alone. */
+void acc_seq_unreduced(struct seq *s);
 /* Pair what goes in and comes out of x, y, and of the parts of either. false: nothing but the
  * shapes speaks for this pair, which is none then. */
 bool acc_seq_value_items(struct seq *s, uint32_t x, uint32_t y);

@@ -433,3 +433,46 @@ acc_seq_wholes(struct seq *s)
 			s->how[i] = SEQ_FUSED_B;
 	}
 }
+
+/* Does a call of this side take what this one gives? */
+static bool
+is_taken(const struct call *c, uint32_t n, uint32_t maker)
+{
+	for (uint32_t i = maker + 1; i < n; i++)
+		for (int t = 0; t < SEQ_INS; t++)
+			if (c[i].from[t] != ACC_NOMATE && c[i].from[t] / SEQ_OUTS == maker)
+				return true;
+	return false;
+}
+
+/* The operator of free call x, given the same, among the free calls of the other side, where that gives another number
+ * of elements, and either result is an end: a loss that is reduced on one side alone. */
+static uint32_t
+unreduced(const struct seq *s, uint32_t x)
+{
+	const struct call *p = &s->a[x];
+	uint32_t best = ACC_NOMATE;
+	for (uint32_t y = 0; y < s->nb; y++) {
+		const struct call *q = &s->b[y];
+		if (s->mb[y] != ACC_NOMATE || !acc_seq_kin(p, q) || p->family == 0 || q->moves ||
+			p->given != q->given || p->count == q->count || acc_seq_flow(s, x, y) < 20 ||
+			is_taken(s->b, s->nb, y))
+			continue;
+		if (best != ACC_NOMATE)
+			return ACC_NOMATE;
+		best = y;
+	}
+	return best;
+}
+
+void
+acc_seq_unreduced(struct seq *s)
+{
+	for (uint32_t x = 0; x < s->na; x++) {
+		if (s->ma[x] != ACC_NOMATE || s->a[x].moves || s->a[x].nobodys || is_taken(s->a, s->na, x))
+			continue;
+		const uint32_t y = unreduced(s, x);
+		if (y != ACC_NOMATE)
+			acc_seq_mate(s, x, y, SEQ_LIKENESS);
+	}
+}

@@ -350,10 +350,12 @@ align(struct acc_joined *j, bool modules, struct acc_err *e)
 		acc_seq_reject(&s);
 	if (rc >= 0)
 		rc = acc_seq_same(&s);
-	if (rc >= 0 && s.values)
+	if (rc >= 0 && s.values) {
 		acc_seq_wholes(&s);
-	else if (rc >= 0 && !modules)
+		acc_seq_unreduced(&s);
+	} else if (rc >= 0 && !modules) {
 		rc = acc_seq_fused(&s);
+	}
 	if (rc >= 0)
 		acc_seq_distrust(&s);
 	if (rc >= 0)

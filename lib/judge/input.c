@@ -400,6 +400,30 @@ shows_later(struct scan *s, uint32_t call, const struct acc_item *arg)
 	return trained && running;
 }
 
+/* What comes out differs, however little of that is left behind it, and is right on either side for what was given: is
+ * that the same but for an argument that has a default of its own in each framework? 1, 0, or < 0. */
+static int
+is_other_default(struct scan *s, uint32_t call, const struct acc_item *arg)
+{
+	struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	struct acc_rec *r;
+	bool differs = false;
+	if (!s->two || k->backward || acc_unit_low(s->unit) || !acc_given_alike(c, call))
+		return 0;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		differs |= it->call == call && acc_is_output(it) &&
+			   (it->apart || acc_is_measured(it)) && !it->exact &&
+			   it->rms > LIMIT_OTHER_OUTPUT * acc_item_unit(it);
+	}
+	int rc = differs ? acc_case_record(c, arg, &r, s->e) : 0;
+	if (rc < 0 || !differs)
+		return rc;
+	struct acc_str op = acc_get_text(r, "a.", "op"), pos = acc_get_text(r, "a.", "pos");
+	return acc_op_default(op, pos).n > 0 && acc_str_eq(pos, acc_get_text(r, "b.", "pos"));
+}
+
 /* A number, a flag or a mode that differs, in a call whose outputs are not explained. */
 int
 acc_judge_args(struct scan *s, uint32_t call, double unit, double worst, const struct given *g)
@@ -413,7 +437,9 @@ acc_judge_args(struct scan *s, uint32_t call, double unit, double worst, const s
 		if (it->call != call || it->kind != ACC_ITEM_ARG || !acc_is_input(it) ||
 			it->measure != ACC_BY_VALUE || !(it->rms > LIMIT_UNTRACED_FLOOR * unit))
 			continue;
-		const int later = worst > 0 || !acc_given_alike(c, call) ? 0 : shows_later(s, call, it);
+		int later = worst > 0 || !acc_given_alike(c, call) ? 0 : shows_later(s, call, it);
+		if (later == 0 && worst <= 0)
+			later = is_other_default(s, call, it);
 		if (later < 0)
 			return later;
 		if (worst <= 0 && later == 0)

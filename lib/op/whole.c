@@ -34,7 +34,7 @@ static const struct acc_op_whole rows[] = {
 	{"pow", "mul"},
 	{"norm", "pow sqrt"},
 	{"var", "mean"},
-	{"mse_loss", "mean sum"},
+	{"mse_loss", "mean sum"}, /* and smooth_l1_loss, of its family */
 	{"cross_entropy", "mean sum neg div"},
 	{"binary_cross_entropy", "mean sum neg div"},
 	{"binary_cross_entropy_with_logits", "mean sum neg div"},

@@ -32,7 +32,7 @@ PORTS = {
         "turned": ("o-Dense o.Dense", "weight")}),
     "gated": ("teach", "ids", False, {
         "swap": ("Mul SiLU Sigmoid", ""), "rms": ("Rsqrt Add ReduceMean Rms", "eps"), "silu": ("GeLU SiLU Sigmoid", "gelu")}),
-    "std": ("teach", "x", False, {"ddof": ("ReduceStd", "unbiased"), "reduction": ("SmoothL1", "reduction")}),
+    "std": ("teach", "x", False, {"ddof": ("ReduceStd", "unbiased"), "reduction": ("SmoothL1Loss", "reduction")}),
     "adamw": ("teach", "step", True, {
         "eps": ("Addcmul Add Div Sqrt", "eps"), "decay": ("Mul Sub", "weight_decay"), "l2": ("", "")}),
     "adam": ("teach", "step", True, {"eps": ("Adam", "eps"), "lr": ("Adam", "lr")}),

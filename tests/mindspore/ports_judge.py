@@ -7,14 +7,14 @@ PORTS = {
         "gelu": ("GeLU", "tanh"), "eps": ("LayerNorm", "eps"), "axis": ("Softmax", "dim"), "scale": ("Mul Div RealDiv Softmax BatchMatMul", ""),
         "pool": ("fc-Dense fc.Dense pool-Dense MatMul StridedSlice", ""), "smooth": ("CrossEntropy NLLLoss SoftmaxCross Div loss-Cross", "")}),
     "seg": ("judge", "img", True, {
-        "leaky": ("LeakyReLU Mul Maximum", "0.2"), "align": ("ResizeBilinear", "align"), "same": ("Conv2D", "pad"),
-        "momentum": ("BatchNorm", "momentum"), "beta": ("SmoothL1", "beta"), "reduction": ("SmoothL1", "reduction")}),
+        "leaky": ("LeakyReLU Mul Maximum", "0.2"), "align": ("ResizeBilinearV2", "align"), "same": ("Conv2D", "pad"),
+        "momentum": ("BatchNorm", "momentum"), "beta": ("SmoothL1Loss", "beta"), "reduction": ("SmoothL1Loss", "reduction")}),
     "pool": ("judge", "img", False, {
         "valid": ("AvgPool", ""), "ddof": ("ReduceStd", "unbiased"), "eps": ("GroupNorm", "eps"), "hswish": ("HSigmoid HSwish", "")}),
     "rmsnet": ("judge", "ids", False, {
         "rms": ("Rsqrt Add ReduceMean norm-", "eps"), "swap": ("Mul SiLU Sigmoid", ""), "tanh": ("GeLU", "tanh"), "elu": ("Elu", "alpha")}),
     "bilstm": ("judge", "ids", False, {"gates": ("LSTM", "order")}),
-    "mlploss": ("judge", "x", False, {"delta": ("SmoothL1", ""), "mean": ("ReduceMean", "dim"), "var": ("ReduceStd", "unbiased")}),
+    "mlploss": ("judge", "x", False, {"delta": ("SmoothL1Loss", ""), "mean": ("ReduceMean", "dim"), "var": ("ReduceStd", "unbiased")}),
     "wdecay": ("judge", "step", True, {"bias": ("AdamWeightDecay", "bias correction"), "wd": ("AdamWeightDecay", "weight_decay")}),
     "sgd": ("judge", "step", True, {"nesterov": ("ApplyMomentum SGD", "nesterov"), "damp": ("SGD", "dampening")}),
     "adamexp": ("judge", "step", True, {"eps": ("Addcmul Addcdiv Add Div Sqrt", "eps"), "lr": ("Mul Sub Div Addcdiv", "lr")}),
