@@ -524,6 +524,34 @@ rows() { # dump, name of the expectation
 	END
 }
 
+# Behaviour ms-views-keep-shape.
+@test "mindspore 2.10: inputs stand in the shape that their kernel takes, whatever memory they share" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xzf "$DATA/ms_ports.tar.gz"
+	accdump-read ports/std/reduction/device | accfmt --json >got
+	[ "$(jq -c 'select(.op == "SmoothL1Loss" and .kind == "tensor") | .shape' got | sort -u)" = "[5,6,12]" ]
+	[ "$(jq -c 'select(.op == "ReduceStd" and .io == "in" and .kind == "tensor") | .shape' got)" = "[5,6,12]" ]
+	accdump-read ports/std/reduction/device | accaudit | accfmt --json | jq -es 'map(select(.op == "ReduceStd" and .pos == "0" and
+		.io == "out")) | .[0]."audit.ok"'
+}
+
+@test "mindspore 2.10: the bench's call, recomputed with the device's output, says what that is" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xzf "$DATA/ms_ports.tar.gz"
+	local at said
+	while read -r at said; do
+		run -1 accdiff "ports/$at/device" "ports/${at%/*}/bench"
+		[[ $output == *"$said"* ]] || { echo "$output"; return 1; }
+	done <<-'END'
+		lstm/gates the bench's call gives the same if one thing is changed: the gates in its weights in the order i g f o
+		std/reduction keyword reduction is 'none' on the device and 'mean' on the bench
+		conv/same the bench's call gives the same if one thing is changed: as if the padding were 'same'
+		conv/momentum keyword momentum is 0.9 on the device and 0.1 on the bench
+	END
+	run -1 accdiff ports/conv/same/device ports/conv/bench
+	[[ $output == *"Conv2D.Default_conv2-Conv2d_Conv2D-op0: with what follows it makes up Functional.conv2d.1.forward of the bench; "* ]]
+}
+
 # Behaviour ms-optimizer-after-update, ms-cast-float32-body.
 @test "mindspore 2.10: what a kernel writes in place is of no op call; 32 bits under a header of 16" {
 	cd "$BATS_TEST_TMPDIR"

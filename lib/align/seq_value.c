@@ -455,8 +455,8 @@ unreduced(const struct seq *s, uint32_t x)
 	for (uint32_t y = 0; y < s->nb; y++) {
 		const struct call *q = &s->b[y];
 		if (s->mb[y] != ACC_NOMATE || !acc_seq_kin(p, q) || p->family == 0 || q->moves ||
-			p->given != q->given || p->count == q->count || acc_seq_flow(s, x, y) < 20 ||
-			is_taken(s->b, s->nb, y))
+			p->given != q->given || p->count == q->count ||
+			acc_seq_flow(s, x, y) < 20 || is_taken(s->b, s->nb, y))
 			continue;
 		if (best != ACC_NOMATE)
 			return ACC_NOMATE;
@@ -469,7 +469,8 @@ void
 acc_seq_unreduced(struct seq *s)
 {
 	for (uint32_t x = 0; x < s->na; x++) {
-		if (s->ma[x] != ACC_NOMATE || s->a[x].moves || s->a[x].nobodys || is_taken(s->a, s->na, x))
+		if (s->ma[x] != ACC_NOMATE || s->a[x].moves || s->a[x].nobodys ||
+			is_taken(s->a, s->na, x))
 			continue;
 		const uint32_t y = unreduced(s, x);
 		if (y != ACC_NOMATE)

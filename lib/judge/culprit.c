@@ -108,7 +108,8 @@ culprit_text(struct scan *s, const struct suspect *x, struct acc_err *e)
 		return NULL;
 	if (cause[0] != '\0')
 		text = acc_say(acc_mem(s),
-			"%s; the bench's call gives the same if one thing is changed: %s", text, cause);
+			"%s; the bench's call gives the same if one thing is changed: %s", text,
+			cause);
 	const uint32_t product = acc_inner_product(s, x);
 	if (text != NULL && product != ACC_NOCALL)
 		text = acc_say(acc_mem(s), "%s: with what follows it makes up %s of the bench; %s",

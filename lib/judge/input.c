@@ -392,7 +392,8 @@ shows_later(struct scan *s, uint32_t call, const struct acc_item *arg)
 		if (rc < 0)
 			return rc;
 		const struct acc_val *v = acc_get(r, "b.", "value");
-		if (it->kind == ACC_ITEM_ARG && acc_word_in("training 5", acc_get_text(r, "b.", "pos")))
+		if (it->kind == ACC_ITEM_ARG &&
+			acc_word_in("training 5", acc_get_text(r, "b.", "pos")))
 			trained |= v != NULL && v->type == ACC_V_BOOL && v->b;
 		running |= it->kind != ACC_ITEM_ARG &&
 			   acc_word_in("1 running_mean", acc_get_text(r, "b.", "pos"));

@@ -18,8 +18,8 @@ take(void *arg, struct acc_rec *r)
 	struct asked *a = arg;
 	const struct acc_val *good = acc_get(r, "", "audit.ok");
 	struct acc_str cause = acc_get_text(r, "", "audit.cause");
-	if (!acc_str_is(acc_get_text(r, "", "io"), "out") || good == NULL || good->b || cause.n == 0 ||
-		a->cause != NULL)
+	if (!acc_str_is(acc_get_text(r, "", "io"), "out") || good == NULL || good->b ||
+		cause.n == 0 || a->cause != NULL)
 		return 0;
 	a->cause = acc_arena_copy(a->mem, cause.p, cause.n);
 	a->lost = a->cause == NULL;
@@ -39,9 +39,9 @@ put_turned(struct acc_rec *one, const struct acc_rec *pair)
 {
 	const struct acc_val *a = acc_get(pair, "a.", "shape"), *b = acc_get(pair, "b.", "shape");
 	int64_t stride[ACC_MAXDIM], step = 1;
-	if (a == NULL || b == NULL || a->type != ACC_V_INTS || b->type != ACC_V_INTS || a->n != b->n || a->n < 2 ||
-		a->n > ACC_MAXDIM || a->ints[0] == a->ints[1] || a->ints[0] != b->ints[1] ||
-		a->ints[1] != b->ints[0])
+	if (a == NULL || b == NULL || a->type != ACC_V_INTS || b->type != ACC_V_INTS ||
+		a->n != b->n || a->n < 2 || a->n > ACC_MAXDIM || a->ints[0] == a->ints[1] ||
+		a->ints[0] != b->ints[1] || a->ints[1] != b->ints[0])
 		return 0;
 	for (uint32_t d = a->n; d-- > 0; step *= a->ints[d])
 		stride[d < 2 ? 1 - d : d] = step;
@@ -84,14 +84,16 @@ give(struct acc_recompute *t, uint32_t item, struct acc_err *e)
 	int rc = acc_case_record(t->c, it, &r, e);
 	for (int s = 0; s < 2 && rc == 0; s++)
 		if ((it->sides & 1 << s) != 0) {
-			rc = acc_recompute_source(t, acc_get_text(r, s == 0 ? "a." : "b.", "src"), e);
+			rc = acc_recompute_source(t, acc_get_text(r, s == 0 ? "a." : "b.", "src"),
+				e);
 			if (rc == 0)
 				rc = acc_case_record(t->c, it, &r, e);
 		}
 	if (rc == 0 && acc_recompute_split(r, "b.", &t->one) < 0)
 		rc = acc_nomem(e);
 	if (rc == 0 && it->kind == ACC_ITEM_TENSOR && it->sides == 3 && acc_is_output(it) &&
-		acc_get(r, "a.", "stride") == NULL && acc_get(r, "b.", "stride") == NULL && put_device(&t->one, r) < 0)
+		acc_get(r, "a.", "stride") == NULL && acc_get(r, "b.", "stride") == NULL &&
+		put_device(&t->one, r) < 0)
 		rc = acc_nomem(e);
 	return rc == 0 ? acc_audit_put(t->audit, &t->one, e) : rc;
 }
@@ -164,8 +166,8 @@ acc_inner_product(const struct scan *s, const struct suspect *x)
 		k->key[ACC_B] == NULL || acc_multiplies(k) || !acc_acquitted(&c->item[x->item]))
 		return ACC_NOCALL;
 	for (uint32_t i = 0; i < x->call; i = acc_step(c, i))
-		if (c->call[i].key[ACC_A] != NULL && is_of(&c->call[i], k) && acc_multiplies(&c->call[i]) &&
-			!acc_accused(&c->item[x->item]))
+		if (c->call[i].key[ACC_A] != NULL && is_of(&c->call[i], k) &&
+			acc_multiplies(&c->call[i]) && !acc_accused(&c->item[x->item]))
 			return i;
 	return ACC_NOCALL;
 }

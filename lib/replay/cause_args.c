@@ -415,7 +415,8 @@ steps(const struct attempt *a)
 
 /* The blocks of rows of each weight and bias, in another order. */
 static bool
-reordered(const struct attempt *a, const struct acc_value *params, const uint8_t *order, size_t blocks)
+reordered(const struct attempt *a, const struct acc_value *params, const uint8_t *order,
+	size_t blocks)
 {
 	struct acc_replay *r = &a->t->r;
 	struct acc_value list = {.type = ACC_A_LIST,
@@ -525,14 +526,16 @@ defaults(const struct attempt *a)
 		double value;
 	} number[] = {{"leaky_relu", "negative_slope", 0.2}, {"leaky_relu", "negative_slope", 0.3},
 		{"leaky_relu", "negative_slope", 0.01}, {"elu", "alpha", 1}, {"celu", "alpha", 1},
-		{"smooth_l1_loss", "beta", 1}, {"smooth_l1_loss", "beta", 0.5}, {"layer_norm", "eps", 1e-7},
-		{"layer_norm batch_norm group_norm", "eps", 1e-3}, {"softplus", "beta", 1}};
+		{"smooth_l1_loss", "beta", 1}, {"smooth_l1_loss", "beta", 0.5},
+		{"layer_norm", "eps", 1e-7}, {"layer_norm batch_norm group_norm", "eps", 1e-3},
+		{"softplus", "beta", 1}};
 	static const struct {
 		const char *of, *name;
 		bool value;
 	} flag[] = {{"interpolate", "align_corners", true}, {"interpolate", "align_corners", false},
-		{"avg_pool2d", "count_include_pad", true}, {"avg_pool2d", "count_include_pad", false},
-		{"sgd", "nesterov", true}, {"sgd", "nesterov", false}};
+		{"avg_pool2d", "count_include_pad", true},
+		{"avg_pool2d", "count_include_pad", false}, {"sgd", "nesterov", true},
+		{"sgd", "nesterov", false}};
 	static const char *const pads[] = {"same", "valid"};
 	struct acc_replay *r = &a->t->r;
 	for (size_t i = 0; i < sizeof number / sizeof *number; i++)
@@ -541,10 +544,13 @@ defaults(const struct attempt *a)
 			return acc_say(r->mem, "as if %s were %g", number[i].name, number[i].value);
 	for (size_t i = 0; i < sizeof flag / sizeof *flag; i++)
 		if (is(r, flag[i].of) && has(r, flag[i].name) &&
-			matches(a, flag[i].name, (struct acc_value){.type = ACC_A_BOOL, .b = flag[i].value}))
-			return acc_say(r->mem, "as if %s were %s", flag[i].name, flag[i].value ? "True" : "False");
+			matches(a, flag[i].name,
+				(struct acc_value){.type = ACC_A_BOOL, .b = flag[i].value}))
+			return acc_say(r->mem, "as if %s were %s", flag[i].name,
+				flag[i].value ? "True" : "False");
 	for (size_t i = 0; i < 2 && is(r, "conv1d") && has(r, "padding"); i++)
-		if (matches(a, "padding", (struct acc_value){.type = ACC_A_TEXT, .s = acc_str(pads[i])}))
+		if (matches(a, "padding",
+			    (struct acc_value){.type = ACC_A_TEXT, .s = acc_str(pads[i])}))
 			return acc_say(r->mem, "as if the padding were '%s'", pads[i]);
 	return NULL;
 }

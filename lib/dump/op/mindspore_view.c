@@ -16,7 +16,8 @@ static const char each[] =
 	" SiLUGrad TanhGrad SigmoidGrad EluGrad SqrtGrad RsqrtGrad SoftmaxBackward LogSoftmaxGrad CumSum Triu Tril";
 /* Of these the first input alone: the others are weights. */
 static const char first[] = "LayerNorm GroupNorm BatchNorm BiasAdd Dropout";
-static const char reduced[] = "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceStd ReduceAll ReduceAny";
+static const char reduced[] =
+	"ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceStd ReduceAll ReduceAny";
 
 static uint64_t
 count(const int64_t *shape, uint32_t ndim)
@@ -82,12 +83,14 @@ acc_ms_view(struct ms_folder *f, const struct ms_call *c, const struct ms_attr *
 	for (uint32_t i = 0; i < c->n; i++) {
 		struct acc_ref ref = {.dtype = ACC_NODTYPE};
 		struct acc_err quiet = {0};
-		if (t[i].kind != MS_TENSOR || t[i].n->io != 'o' || t[i].n->slot != 0 || t[i].file == NULL)
+		if (t[i].kind != MS_TENSOR || t[i].n->io != 'o' || t[i].n->slot != 0 ||
+			t[i].file == NULL)
 			continue;
 		acc_dump_payload(f->dirfd, acc_str(t[i].file), &ref, &f->one, &quiet);
 		v->ndim = ref.ndim;
 		memcpy(v->shape, ref.shape, sizeof v->shape);
-		v->known = (quiet.code == 0 || quiet.code == ACC_EFORMAT) && ref.dtype != ACC_NODTYPE &&
+		v->known = (quiet.code == 0 || quiet.code == ACC_EFORMAT) &&
+			   ref.dtype != ACC_NODTYPE &&
 			   (!sums || (ref.ndim < ACC_MAXDIM && gone(c, attr, v)));
 	}
 }

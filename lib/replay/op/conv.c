@@ -78,7 +78,8 @@ geometry(struct acc_replay *r, const struct acc_dense *x, const struct acc_dense
 	for (uint32_t d = 0; d < g->nd; d++) {
 		/* As many as there are windows begun: torch has it for a stride of 1 alone, MindSpore and Keras for all. */
 		const int64_t n = x->shape[2 + d], by = g->stride[d] < 1 ? 1 : g->stride[d];
-		const int64_t need = (n - 1) / by * by + g->dilation[d] * (w->shape[2 + d] - 1) + 1 - n;
+		const int64_t need = (n - 1) / by * by + g->dilation[d] * (w->shape[2 + d] - 1) +
+				     1 - n;
 		const int64_t all = same && need > 0 ? need : 0;
 		g->pad[d] += all / 2;
 		g->pad_end[d] = g->pad[d] + all % 2;
