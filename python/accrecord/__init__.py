@@ -1018,6 +1018,8 @@ STATES = ("exp_avgs exp_avg_sqs max_exp_avg_sqs momentum_buffer_list state_sums 
 COLLECTIVES = """all_reduce broadcast reduce all_gather all_gather_into_tensor _all_gather_base gather
     scatter reduce_scatter reduce_scatter_tensor _reduce_scatter_base all_to_all all_to_all_single
     send recv""".split()
+# What PyTorch 2.15 calls two of them, which it still has under the old name, too.
+RENAMED = {"all_gather_single": "all_gather_into_tensor", "reduce_scatter_single": "reduce_scatter_tensor"}
 
 
 # Of torch.ops._c10d_functional, on which torch.distributed._functional_collectives and DTensor stand: what each is
@@ -1157,7 +1159,7 @@ class Recorder:
             # They run what they are given, to look at it.
             self.patch(space, name, lambda old: functools.partial(self.quietly, old))
         if distributed():
-            for name in COLLECTIVES:
+            for name in (*COLLECTIVES, *RENAMED):
                 self.patch(torch.distributed, name, lambda old, n=name: self.collective(n, old))
             self.patch(torch._C._distributed_c10d.Work, "wait", self.wait)
             c10d = torch.distributed.distributed_c10d
@@ -1262,7 +1264,7 @@ class Recorder:
         hidden = set()
         for path, m in model.named_modules():
             if any(kind.__name__ == "FSDPModule" for kind in type(m).__mro__):
-                lacking("what fully_shard gathers and reduces, and gradients of the parameters that it keeps")
+                lacking("gradients of the parameters that fully_shard keeps")
             inner = WRAPPERS.get(type(m).__name__)
             if inner is not None:
                 hidden.add(f"{path}.{inner}".strip("."))
@@ -1732,13 +1734,13 @@ class Recorder:
         own = getattr(torch.distributed.distributed_c10d, name, old)
         names = list(inspect.signature(own).parameters)
         last = names.index("async_op") if "async_op" in names else len(names)
+        op = f"Distributed.{RENAMED.get(name, name)}"
 
         def call(*args, **kwargs):
             if not self.mine():
                 return old(*args, **kwargs)
             self.seen += 1
             with self.quiet(), torch.no_grad():
-                op = f"Distributed.{name}"
                 n = self.count(op)
                 given = dict(zip(names, args), **kwargs)
                 later = given.get("async_op") and self.level > 0
@@ -1758,6 +1760,11 @@ class Recorder:
             shown = {k: v for k, v in kwargs.items() if k != "async_op"}
             if "group" in names and not shown.get("group") and len(args) <= names.index("group"):
                 shown["group"] = torch.distributed.group.WORLD
+            # Tensors by their places, however they are given.
+            for k in names[len(args):last]:
+                if not isinstance(shown.get(k), torch.Tensor):
+                    break
+                args = (*args, shown.pop(k))
             values = arguments(args[:last], shown)
             outs = [("out", p, v) for k, a in given.items()
                     for p, v in leaves(a, str(names.index(k)) if k in names else k)
