@@ -508,7 +508,7 @@ static int (*const rules[])(struct acc_replicas *, const struct acc_rank_group *
 	acc_rule_counted, acc_rule_total, acc_rule_divided, acc_rule_begins, acc_rule_back,
 	acc_rule_rates, acc_rule_shared, acc_rule_to_one, acc_rule_sequence, acc_rule_contrast,
 	acc_rule_kept, acc_rule_gradients, acc_rule_stay, acc_rule_skipped, acc_rule_late,
-	acc_rule_clipped, acc_rule_doubt, acc_rule_cut_off};
+	acc_rule_clipped, acc_rule_doubt, acc_rule_cut_off, acc_rule_unreduced};
 
 /* What is said of the group as a whole. */
 static int
