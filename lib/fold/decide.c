@@ -238,7 +238,8 @@ acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtu
 				    : acc_fold_choose(f, k, d->own, d->want, d->tol);
 	if (acc_fold_lone(f, v))
 		alone(f, k, v, d);
-	if (d->layout.n == 0 || !acc_fold_by_layout(f, &f->mesh, &d->layout, INFINITY, &d->whole))
+	if (d->layout.n == 0 || acc_fold_of_others(f, t, v, d->own) ||
+		!acc_fold_by_layout(f, &f->mesh, &d->layout, INFINITY, &d->whole))
 		d->layout.n = 0;
 	if (d->layout.n > 0 && d->own->exact && !d->own->output && d->want != NULL &&
 		acc_fold_same(&d->whole, 1, d->want, d->tol) == 0 && beside_split(f, t, v, i))

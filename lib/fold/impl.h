@@ -601,6 +601,10 @@ int acc_fold_steps(struct acc_fold *f, const struct fold_mesh *m, struct acc_err
 bool acc_fold_is_member(const struct acc_fold *f, const struct fold_call *k,
 	const struct fold_item *it);
 int acc_fold_vote(struct acc_fold *f, struct acc_err *e);
+/* Is it a member of what an optimizer is given, or gives, of other weights than its counterpart is, as on a stage? What
+ * stands at its place there is another weight's. */
+bool acc_fold_of_others(const struct acc_fold *f, const struct fold_step *t,
+	const struct fold_virtual *v, const struct fold_item *own);
 /* The reference's tensor that item i of v is a part of; NULL. */
 const struct fold_item *acc_fold_counterpart(const struct acc_fold *f, const struct fold_step *t,
 	const struct fold_virtual *v, uint32_t i);

@@ -176,6 +176,19 @@ tensors_of(const struct fold_side *s, const struct fold_call *k, bool output)
 	return n;
 }
 
+bool
+acc_fold_of_others(const struct acc_fold *f, const struct fold_step *t,
+	const struct fold_virtual *v, const struct fold_item *own)
+{
+	const struct fold_side *d = &f->device, *r = &f->reference;
+	const struct fold_call *k = &d->call[t->call[v->rank]];
+	if (!k->late || k->dir != FOLD_FORWARD || !own->tensor || !(own->output || own->listed))
+		return false;
+	return v->mate == FOLD_NONE ? f->mesh.stages > 1 && tensors_of(d, k, own->output) > 1
+				    : tensors_of(d, k, own->output) !=
+					      tensors_of(r, &r->call[v->mate], own->output);
+}
+
 const struct fold_item *
 acc_fold_counterpart(const struct acc_fold *f, const struct fold_step *t,
 	const struct fold_virtual *v, uint32_t i)
@@ -184,6 +197,8 @@ acc_fold_counterpart(const struct acc_fold *f, const struct fold_step *t,
 	const struct fold_call *k = &d->call[t->call[v->rank]];
 	const struct fold_item *own = &d->item[k->first + i], *it;
 	if (v->mate == FOLD_NONE)
+		return NULL;
+	if (acc_fold_of_others(f, t, v, own))
 		return NULL;
 	const struct fold_call *mate = &r->call[v->mate];
 	/* What a tensor is cut into, or put together of, by ranks that are others on the two sides. */
@@ -355,6 +370,21 @@ are_own(const struct acc_fold *f, const struct fold_call *k, const struct fold_i
 	       !acc_fold_has_twin(f->part, f->mesh.zip, tol);
 }
 
+/* What an optimizer is given of each weight is in the order of the weights: what all ranks have alike, of the reference's
+ * shape, is its member, whatever it holds; or parts that have this shape along one axis alone. */
+static struct acc_fold_layout
+given_each(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
+	const struct acc_fold_stat *want, double tol)
+{
+	struct acc_fold_layout l = acc_fold_copies_of(f);
+	const bool each = k->late && !it->output && it->stat.count > 1 && want != NULL;
+	if (each && fits(f, &l, want))
+		l.n = acc_fold_are_copies(f->part, f->mesh.zip, FOLD_COPIES, tol) ? l.n : 0;
+	else if (!each || !acc_fold_by_shape(f, &f->mesh, it, want, tol, &l))
+		l.n = 0;
+	return l;
+}
+
 static struct acc_fold_layout
 choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
 	const struct acc_fold_stat *want, double tol)
@@ -373,7 +403,7 @@ choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it
 		return l;
 	/* Shapes alone may agree by chance. */
 	if (f->mesh.zip > 1 && acc_fold_is_member(f, k, it))
-		return (struct acc_fold_layout){.n = 0};
+		return given_each(f, k, it, want, tol);
 	/* All calls with its callers are behind a fault, or are at odds, as those that lay out weights;
 	 * others, or those of its shapes, are not. */
 	at = c != NULL && acc_fold_winner(c).n > 0 ? ACC_NOID : acc_fold_wide(f, k, it);

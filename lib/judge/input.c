@@ -68,8 +68,8 @@ judge_sum(struct scan *s, uint32_t call, uint32_t i, double unit, struct suspect
 	return x->sum == NULL ? ACC_ENOMEM : 0;
 }
 
-/* A gradient that nobody made, on both sides no larger than what gradients of the size of those before
- * it are rounded by: it is what is left where they cancel, and zero in exact arithmetic. */
+/* A gradient that nobody made, or that was not compared where it was, on both sides no larger than what
+ * gradients of the size of those before it are rounded by: it is what is left where they cancel, and zero in exact arithmetic. */
 static bool
 is_rest(const struct scan *s, const struct acc_call *k, const struct acc_item *it, double unit)
 {
@@ -179,9 +179,11 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 					   isinf(x.cause) || (it->guessed && it->count == 1)
 				   ? -LIMIT_CERTAIN
 				   : LIMIT_CERTAIN;
-	else if (p != ACC_NOCALL ? same_error(it, &c->item[p], unit)
-				 : (it->nonfinite && s->wild) || is_rest(s, k, it, unit) ||
-					   is_gradient_sum(s, k, i, unit))
+	else if (p != ACC_NOCALL
+			 ? same_error(it, &c->item[p], unit) ||
+				   (c->item[p].measure == ACC_UNMEASURED && is_rest(s, k, it, unit))
+			 : (it->nonfinite && s->wild) || is_rest(s, k, it, unit) ||
+				   is_gradient_sum(s, k, i, unit))
 		x.margin = -LIMIT_CERTAIN;
 	acc_known_noise(s, it, it->rms, it->noise_rms, &x);
 	bool gradient = k->backward || (s->nrecent[true] > 0 && !it->weight && !k->module);

@@ -223,8 +223,10 @@ count(struct acc_case *c, struct split *s, struct acc_err *e)
 				s->calls[ACC_B] += k->key[ACC_B] != NULL;
 				s->matched += matched;
 			}
-			for (uint32_t n = k->first;
-				n <= k->last && matched && !k->backward && rc == 0; n++)
+			/* What optimizers are given is parts on a stage, or where each rank keeps a part, of what is
+			 * laid out alike otherwise. */
+			for (uint32_t n = k->first; n <= k->last && matched && before && rc == 0;
+				n++)
 				if (c->item[n].call == j && c->item[n].sides == 3 &&
 					c->item[n].kind == ACC_ITEM_TENSOR && c->item[n].ndim > 0)
 					rc = look(c, n, s, e);
