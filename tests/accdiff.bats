@@ -537,6 +537,19 @@ with_own() { # program, script
 	[ "${lines[-1]}" = "# accdump-read -- hand-lost-1 | accaudit | accfirstbad" ]
 }
 
+@test "ranks of our own recording: parameters that are dealt out, stages, a gradient that is left out and no optimizer shows it" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xzf "$DATA/ranks_layouts.tar.gz"
+	# A bias whose gradient is zero but for rounding, as that of keys is, comes to the optimizer in parts that nothing else shows.
+	run -0 --separate-stderr accdiff fsdp.1 one.1
+	[[ $output == "124 op calls compared: none adds more error"* && -z $stderr ]]
+	# The weights of a stage's optimizer are others than those that the bench's has at their places.
+	run -0 --separate-stderr accdiff pp.1 one.1
+	[[ $output == "141 op calls compared: none adds more error"* && -z $stderr ]]
+	run -1 --separate-stderr accdiff hand-unseen.1 one.1
+	[[ $output == *"Functional.layer_norm.4.backward: its output is the gradient of a weight that these ranks have alike, is another on each of them, and was given to no reduction, as those of 37 other weights are (left out: 1)"* ]]
+}
+
 @test "--noise of a run's folder covers its weights, too" {
 	cd "$BATS_TEST_TMPDIR"
 	make() { # folder, second byte of the last, low bytes
