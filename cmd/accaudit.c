@@ -5,12 +5,15 @@
 #include <getopt.h>
 #include <stdlib.h>
 
-enum { OPT_ROOT = 256, LIMITS };
+enum { OPT_ROOT = 256, LIMITS, LIST_RULES, NO_RULE, DOUBT };
 
 static const struct cli_opt options[] = {
 	{'a', "all", NULL, "look at every part of large calls, which takes long"},
 	{'l', "list", NULL, "list the operators that can be audited"},
 	{LIMITS, "limits", NULL, "list the numbers that decide, with their sources"},
+	{LIST_RULES, "list-rules", NULL, "list the rules over ranks"},
+	{NO_RULE, "no-rule", "ID", "switch this rule over ranks off (repeatable)"},
+	{DOUBT, "doubt", "ID", "doubt only what this rule accuses (repeatable)"},
 	{'j', "threads", "N", "threads (default: one per CPU)"},
 	{OPT_ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},
 	{0, NULL, NULL, NULL},
@@ -99,6 +102,7 @@ main(int argc, char **argv)
 {
 	struct acc_err e = {0};
 	struct acc_audit_opt opt = {0};
+	uint8_t *use = NULL;
 	roots = acc_roots_open(&e);
 	if (roots == NULL)
 		cli_die_err(&e);
@@ -109,12 +113,17 @@ main(int argc, char **argv)
 			list();
 		else if (key == LIMITS)
 			cli_limits(acc_audit_limits, acc_naudit_limits);
+		else if (key == LIST_RULES)
+			cli_list_rules();
+		else if (key == NO_RULE || key == DOUBT)
+			cli_rule_use(&use, key == DOUBT, optarg);
 		else if (key == 'j')
 			opt.threads = (unsigned)cli_int("-j", optarg, 1, 1024);
 		else if (key == OPT_ROOT && acc_roots_move(roots, optarg, &e) < 0)
 			cli_usage("--root: %s", cli_err(&e));
 	}
 	opt.tmpdir = cli_tmpdir();
+	opt.rule_use = use;
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
 	if (in == NULL)
 		cli_die_err(&e);
@@ -142,5 +151,6 @@ main(int argc, char **argv)
 	acc_audit_close(a);
 	acc_roots_close(roots);
 	acc_in_close(in);
+	free(use);
 	return cli_finish(out);
 }

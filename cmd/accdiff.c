@@ -31,6 +31,8 @@ enum {
 	MISSING,
 	NO_AUDIT,
 	NO_FOLD,
+	NO_RULE,
+	DOUBT,
 	GO_ON,
 	IGNORE,
 	BASELINE,
@@ -40,7 +42,7 @@ enum {
 	STRICT,
 	PRINT,
 	FORMAT, /* and those behind it: of each format */
-	MAX_OPTIONS = 56
+	MAX_OPTIONS = 58
 };
 
 static struct cli_opt options[MAX_OPTIONS] = {
@@ -73,6 +75,8 @@ static const struct cli_opt other_options[] = {
 	{MISSING, "allow-missing", "GLOB", "one side may lack these"},
 	{'j', "threads", "N", "threads that measure and recompute"},
 	{NO_AUDIT, "no-audit", NULL, "judge without recomputing what is suspected"},
+	{NO_RULE, "no-rule", "ID", "switch this rule of accaudit over ranks off"},
+	{DOUBT, "doubt", "ID", "doubt only what this rule accuses"},
 	{NO_FOLD, "no-fold", NULL, "leave the ranks of a side as they are"},
 	{GO_ON, "go-on", NULL, "of job folders, go on behind the first cause"},
 	{IGNORE, "ignore", "GLOB[=REASON]", "accuse no op call or weight of this name"},
@@ -103,7 +107,8 @@ enum {
 	JUDGING = 8,
 	PRINTING = 16,
 	REPORTS = 32,
-	TENSORS = 64
+	AUDITING = 64,
+	TENSORS = 128
 };
 static const struct {
 	int key;
@@ -125,6 +130,8 @@ static const struct {
 	{SCALE, JUDGING | TENSORS},
 	{EXPECT, TENSORS},
 	{RULES, JUDGING},
+	{NO_RULE, AUDITING | TENSORS},
+	{DOUBT, AUDITING | TENSORS},
 	{HTML, REPORTS},
 	{XLSX, REPORTS},
 	{SORT, PRINTING},
@@ -147,7 +154,7 @@ static void
 hand(struct diff_opt *o, int key, const char *arg)
 {
 	struct words *const lists[] = {&o->reading, &o->aligning, &o->measuring, &o->judging,
-		&o->printing, &o->reports};
+		&o->printing, &o->reports, &o->auditing};
 	const struct cli_opt *known = other_options;
 	unsigned to = 0;
 	while (known->key != key && known->key != 0)
@@ -322,6 +329,7 @@ main(int argc, char **argv)
 	struct diff_opt o = {.format = "table", .kept = -1};
 	const char *argv0 = argv[0];
 	cli_language(argc, argv);
+	uint8_t *use = NULL; /* for the ids to be known */
 	make_options();
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;)
 		if (key >= FORMAT)
@@ -360,11 +368,14 @@ main(int argc, char **argv)
 			o.regex = key == REGEX ? optarg : o.regex;
 			o.name_regex = key == NAME_REGEX ? optarg : o.name_regex;
 			o.rules = key == RULES ? optarg : o.rules;
+			if (key == NO_RULE || key == DOUBT)
+				cli_rule_use(&use, key == DOUBT, optarg);
 			hand(&o, key, optarg);
 		}
 	if (argc - optind != 2)
 		cli_usage("two dumps are needed, not %d", argc - optind);
 	check(&o, argv[optind], argv[optind + 1]);
+	free(use);
 	choose_rows(&o);
 	find_programs(argv0);
 	return diff_job(&o, argv[optind], argv[optind + 1]);

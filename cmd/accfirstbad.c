@@ -2,6 +2,7 @@
 #include "expect.h"
 #include "acc/say.h"
 #include "acc/judge.h"
+#include "acc/ranks.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -23,12 +24,16 @@ enum {
 	PRESET,
 	RULES,
 	PRINT_RULES,
-	LIMITS
+	LIMITS,
+	LIST_RULES,
+	NO_RULE,
+	DOUBT
 };
 
 static const struct cli_opt options[] = {
 	{'l', "list", NULL, "list the presets"},
 	{LIMITS, "limits", NULL, "list the numbers that decide, with their sources"},
+	{LIST_RULES, "list-rules", NULL, "list accaudit's rules over ranks"},
 	{PRESET, "preset", "NAME", "judge by the rules of this preset"},
 	{RULES, "rules", "FILE", "judge by the rules of this file"},
 	{PRINT_RULES, "print-rules", "NAME", "print a preset's rules, to be edited"},
@@ -44,6 +49,8 @@ static const struct cli_opt options[] = {
 	{BASELINE, "baseline", "FILE", "accept what is in FILE and not worse by now"},
 	{WRITE_BASELINE, "write-baseline", "FILE", "write what was found, for --baseline"},
 	{SCALE, "scale", "X", "multiply the limits by X, 1 or more"},
+	{NO_RULE, "no-rule", "ID", "as if accaudit had this rule switched off"},
+	{DOUBT, "doubt", "ID", "doubt only what this rule accuses (repeatable)"},
 	{ALL, "all", NULL, "pass on good records, too"},
 	{STRICT, "strict", NULL, "exit 1 also for what is unmatched or a warning"},
 	{0, NULL, NULL, NULL},
@@ -270,6 +277,32 @@ note_rank(struct expected *x, const struct acc_rec *r)
 	expect_came(x, acc_get_int(r, pair ? "a." : "", "rank", -1));
 }
 
+/* Rules over ranks that the user switched off, or has doubt only. */
+static struct {
+	uint8_t *use;
+	uint64_t silent[256], demoted[256];
+	struct acc_arena mem;
+} left;
+
+static void
+say_left(struct cli_out *out)
+{
+	struct acc_rec r = {0};
+	const char *text = acc_rank_rules_said(&left.mem, left.use, left.silent, left.demoted);
+	if (left.use == NULL)
+		return;
+	if (text == NULL || acc_rec_start(&r, ACC_STR("finding")) < 0 ||
+		acc_add(&r, "", "what", acc_ctext("audit")) < 0 ||
+		acc_add(&r, "", "rule", acc_ctext("rules")) < 0 ||
+		acc_put_said(&r, "", "text", &left.mem,
+			acc_say(&left.mem, "rules over ranks: %s", text)) < 0)
+		cli_nomem();
+	cli_put(out, &r);
+	acc_rec_release(&r);
+	acc_arena_release(&left.mem);
+	free(left.use);
+}
+
 static struct acc_case *
 open_case(const struct acc_judge_opt *opt)
 {
@@ -331,6 +364,9 @@ run(const struct acc_judge_opt *opt, struct acc_in *in, struct cli_out *out, str
 		empty = false;
 		look(n, r);
 		note_rank(ranks, r);
+		if (left.use != NULL &&
+			acc_rank_rules_use(r, left.use, &left.mem, left.silent, left.demoted) < 0)
+			cli_nomem();
 		if (acc_case_add(c, r, &e) < 0)
 			cli_die_err(&e);
 	}
@@ -395,6 +431,10 @@ main(int argc, char **argv)
 			list();
 		if (key == LIMITS)
 			cli_limits(acc_judge_limits, acc_njudge_limits);
+		if (key == LIST_RULES)
+			cli_list_rules();
+		if (key == NO_RULE || key == DOUBT)
+			cli_rule_use(&left.use, key == DOUBT, optarg);
 		if ((key == PRESET || key == RULES) && opt.rules != NULL)
 			cli_usage("only one of --preset and --rules");
 		if (key == PRESET || key == PRINT_RULES) {
@@ -458,6 +498,7 @@ main(int argc, char **argv)
 	struct seen seen = {.level = NULL};
 	struct acc_case *c = run(&opt, in, out, &seen, &ranks);
 	expect_say(&ranks, out);
+	say_left(out);
 	if (baseline != NULL)
 		write_baseline(c, baseline);
 	const char *why = why_nothing(c, in, &seen);

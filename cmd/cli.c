@@ -1,4 +1,5 @@
 #include "cli.h"
+#include "acc/ranks.h"
 #include "acc/say.h"
 #include "acc/terminal.h"
 
@@ -464,6 +465,35 @@ cli_limits(const struct acc_limit *l, size_t n)
 		cli_item(name, 26, text);
 	}
 	cli_printed();
+}
+
+void
+cli_list_rules(void)
+{
+	static const char *const level[] = {ACC_MSG("accuses"), ACC_MSG("doubts")};
+	char text[512], worth[80];
+	for (size_t i = 0; i < acc_nrank_rules; i++) {
+		const struct acc_rank_rule *r = &acc_rank_rules[i];
+		snprintf(worth, sizeof worth, acc_tr("right in %.2g of %u"),
+			(double)r->right / (r->of + (r->of == 0)), r->of);
+		snprintf(text, sizeof text, "%s: %s; %s; %s", acc_tr(level[r->doubts]),
+			acc_tr(r->what), acc_tr(r->principle),
+			r->of == 0 ? acc_tr("not measured") : worth);
+		cli_item(r->id, 21, text);
+	}
+	cli_printed();
+}
+
+void
+cli_rule_use(uint8_t **use, bool doubt, const char *id)
+{
+	const struct acc_rank_rule *r = acc_rank_rule_of(acc_str(id));
+	if (r == NULL)
+		cli_usage("no rule over ranks is called '%s'; accaudit --list-rules shows them",
+			id);
+	if (*use == NULL && (*use = calloc(acc_nrank_rules, 1)) == NULL)
+		cli_nomem();
+	(*use)[r - acc_rank_rules] = doubt ? ACC_RULE_DOUBTS : ACC_RULE_OFF;
 }
 
 int

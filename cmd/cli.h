@@ -68,6 +68,10 @@ void cli_terminal(struct acc_format_opt *opt);
 void cli_item(const char *name, int width, const char *text);
 /* A table of limits, as a list: name, value, what it is and where it comes from. */
 void cli_limits(const struct acc_limit *l, size_t n);
+/* The rules over ranks, as a list: how much each speaks, what it holds, what it was measured to be worth. */
+void cli_list_rules(void);
+/* --no-rule=ID or --doubt=ID: into one enum acc_rule_use each, which is made at the first. */
+void cli_rule_use(uint8_t **use, bool doubt, const char *id);
 /* A record to a format, in the language of people where it is for them. */
 int cli_show(const struct acc_format *f, void *state, const struct acc_rec *r, struct acc_err *e);
 /* Output: a stream, or, where standard output is a terminal, the table of accfmt. */

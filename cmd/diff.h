@@ -11,7 +11,7 @@ struct words {
 
 /* Words are handed to a program as they are. NULL: not asked for. */
 struct diff_opt {
-	struct words reading, aligning, measuring, judging, printing, reports;
+	struct words reading, aligning, measuring, judging, printing, reports, auditing;
 	const char *expected; /* --expect-ranks=N, for the judge of a dump */
 	const char *preset, *format, *columns, *noise, *step, *rank, *op, *threads, *top;
 	const char *regex, *name_regex; /* of `reading` */

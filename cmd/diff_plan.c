@@ -66,6 +66,7 @@ measured(struct pipeline *l, const struct side *s, int said)
 		return p;
 	if (plan->unlike) {
 		p = prog_new("accaudit", p);
+		prog_add_all(p, &plan->opt->auditing);
 		prog_add_two(p, "-j", plan->opt->threads);
 	}
 	p = prog_new("accmetric", p);

@@ -17,10 +17,10 @@ ranks_ask(const struct plan *p)
 }
 
 /* Of its findings that are errors those whose tensor other ranks convict: their names, and where wr is not NULL
- * the records. */
+ * the records; then, too, which rules were left out: so many such findings in *left. */
 static int
 pick(const char *path, struct acc_nameset *convicted, const struct acc_nameset *known,
-	struct acc_wr *wr, struct acc_err *e)
+	struct acc_wr *wr, unsigned *left, struct acc_err *e)
 {
 	struct acc_rec *r;
 	struct acc_nameset here = {0};
@@ -43,6 +43,10 @@ pick(const char *path, struct acc_nameset *convicted, const struct acc_nameset *
 			rc = acc_nameset_add(convicted, key, e);
 			keep = true;
 		}
+		if (finding && acc_str_is(acc_get_text(r, "", "rule"), "rules")) {
+			++*left;
+			keep = true;
+		}
 		if (rc >= 0 && keep && wr != NULL)
 			rc = acc_wr_put(wr, r, e);
 	}
@@ -56,6 +60,7 @@ struct prog *
 ranks_plan(struct pipeline *l, const struct side *s)
 {
 	struct prog *p = plan_member(l, SAID_METRIC, "accaudit", plan_reader(l, s));
+	prog_add_all(p, &l->plan->opt->auditing);
 	prog_add_two(p, "-j", l->plan->opt->threads);
 	return plan_member(l, SAID_JUDGE, "accfirstbad", p);
 }
@@ -84,27 +89,28 @@ ranks_convicted(const struct plan *p, bool *failed)
 	int status, of_bench = 0, out = -1;
 	const int fd = asked(p, DEVICE, &status);
 	const char *path = diff_text("/dev/fd/%d", fd);
-	int rc = status == 1 ? pick(path, &device, &bench, NULL, &e) : 0;
+	unsigned left = 0;
+	int rc = status <= 1 ? pick(path, &device, &bench, NULL, &left, &e) : 0;
 	*failed = status > 1;
 	if (rc >= 0 && device.n > 0 && p->both_ranked) {
 		const int other = asked(p, BENCH, &of_bench);
 		*failed |= of_bench > 1;
 		if (of_bench == 1)
 			rc = pick(diff_text("/dev/fd/%d", other), &bench, &(struct acc_nameset){0},
-				NULL, &e);
+				NULL, &(unsigned){0}, &e);
 		close(other);
 	}
 	acc_nameset_release(&device);
-	if (rc >= 0 && status == 1) {
+	if (rc >= 0 && (status == 1 || left > 0)) {
 		out = diff_stream_file();
 		struct acc_wr *wr = acc_wr_open(out, NULL, 0, "accdiff", &e);
-		rc = wr == NULL ? e.code : pick(path, &device, &bench, wr, &e);
+		rc = wr == NULL ? e.code : pick(path, &device, &bench, wr, &left, &e);
 		rc = rc < 0 ? rc : acc_wr_end(wr, device.n > 0, &e);
 		acc_wr_close(wr);
 	}
 	if (rc < 0)
 		cli_die_err(&e);
-	if (device.n == 0 && out >= 0) {
+	if (device.n == 0 && left == 0 && out >= 0) {
 		close(out);
 		out = -1;
 	}

@@ -23,7 +23,7 @@ formats='-kacc_fail:3 -kacc_fail_at:4 -kacc_say:2 -kacc_tr:1 -ktr:2 -kACC_MSG:1 
 # shellcheck disable=SC2086 # they are words
 x "$tmp/formats.pot" -k $formats -L C lib/*/*.[ch] lib/*/*/*.[ch] cmd/*.c po/words.c
 x "$tmp/all.pot" -a -L C lib/judge/*.c lib/check/*.c lib/curve/*.c lib/replay/*.c lib/audit/*.c \
-	lib/ranks/*.c lib/ranks/rules/*.c \
+	lib/ranks/rules.h lib/ranks/*.c lib/ranks/rules/*.c \
 	lib/replay/op/optimizer.c lib/base/coverage.c lib/metric/where_*.c lib/metric/fill.c lib/format/brief.c cmd/*.c
 msggrep --no-wrap -K -e '[a-z][a-z].* ' -e ' .*[a-z][a-z]' -o "$tmp/texts.pot" "$tmp/all.pot"
 # The frame of the page: its texts, titles and labels.

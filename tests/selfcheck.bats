@@ -222,7 +222,7 @@ setup() {
 	run -1 bash -c 'accaudit "$DATA/collective/sums.acc.gz" | accfirstbad | accfmt --json'
 	jq -es 'map(select(.what == "culprit"))[0] | .rank == 1 and
 		.name == "Distributed.all_reduce.1.forward" and
-		(.text | contains("its output is this rank'"'"'s own operand: nothing was reduced here (of ranks 0-2"))' \
+		(.text | contains("its output is this rank'"'"'s own operand: nothing was reduced here (rule collective, of ranks 0-2"))' \
 		<<<"$output"
 }
 

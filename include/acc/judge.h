@@ -158,6 +158,7 @@ struct acc_verdict {
 
 struct acc_finding {
 	const char *what, *name, *io, *pos, *rule, *limit_from, *text, *stack;
+	const char *audit_rule;          /* of acc/ranks.h: which rule over ranks it is of */
 	const char *behaviour;           /* ids of acc/behaviour.h, with blanks between */
 	int64_t step, rank, seq;         /* INT64_MIN: absent */
 	int64_t comm;                    /* communications that came before; INT64_MIN: absent */

@@ -326,6 +326,8 @@ struct acc_audit_opt {
 	/* There is a bench beside it: what all f32 calls of a class do, other than products, is then
 	 * no usual error of this device if it is far beyond rounding, but another function. */
 	bool compared;
+	/* Of each rule over ranks, an enum acc_rule_use of acc/ranks.h; NULL: all as they are. The caller's. */
+	const uint8_t *rule_use;
 };
 typedef int acc_audit_emit_fn(void *arg, struct acc_rec *r);
 typedef void acc_audit_trouble_fn(void *arg, const struct acc_err *e);

@@ -517,8 +517,10 @@ annotate_rank(struct acc_rec *r, const struct acc_arena *m, const struct acc_fle
 	rc |= acc_put(r, "", "audit.err_max", acc_f64(v->max));
 	rc |= acc_put(r, "", "audit.limit", acc_f64(v->limit));
 	rc |= acc_put(r, "", "audit.limit_max", acc_f64(v->limit));
-	if (v->said != NULL)
+	if (v->said != NULL) {
 		rc |= acc_put_said(r, "", "audit.cause", m, v->said);
+		rc |= acc_put(r, "", "audit.rule", acc_ctext(acc_rank_rules[v->rule].id));
+	}
 	rc |= acc_put(r, "", "audit.ranks", acc_ctext(v->who));
 	return rc;
 }
@@ -553,13 +555,33 @@ compare_ranks(struct acc_audit *a, struct acc_fleet *f, struct acc_err *e)
 	size_t n;
 	const struct span *s = spans(a, &n);
 	int rc = acc_fleet_open(f, a->roots, get_whole, a, e);
+	f->use = a->opt.rule_use;
 	for (size_t i = 0; i < n && rc == 0 && !a->opt.compared; i++)
 		rc = acc_fleet_add(f, s[i].first, s[i].n, s[i].backward, e);
 	return rc == 0 ? acc_fleet_judge(f, e) : rc;
 }
 
+/* What was switched off, or left out where groups contradict the ranks: a finding. */
 static int
-put_out(struct acc_audit *a, const struct acc_fleet *f, struct acc_err *e)
+put_left_out(struct acc_audit *a, struct acc_fleet *f, struct acc_err *e)
+{
+	const char *text = acc_fleet_left_out(f, e);
+	struct acc_rec r = {0};
+	if (text == NULL)
+		return ACC_ENOMEM;
+	if (text[0] == '\0')
+		return 0;
+	int rc = acc_rec_start(&r, ACC_STR("finding"));
+	rc |= acc_add(&r, "", "what", acc_ctext("audit"));
+	rc |= acc_add(&r, "", "rule", acc_ctext("rules"));
+	rc |= acc_put_said(&r, "", "text", &f->mem, acc_say(&f->mem, "rules over ranks: %s", text));
+	rc = rc < 0 ? acc_nomem(e) : a->emit(a->arg, &r);
+	acc_rec_release(&r);
+	return rc;
+}
+
+static int
+put_out(struct acc_audit *a, struct acc_fleet *f, struct acc_err *e)
 {
 	struct acc_rec *r;
 	size_t k = 0;
@@ -577,12 +599,17 @@ put_out(struct acc_audit *a, const struct acc_fleet *f, struct acc_err *e)
 			report(a, r, own);
 			rc = annotate(r, a, own);
 		}
-		const char *doubt = rc == 0 ? acc_fleet_doubted(f, i) : NULL;
+		const struct acc_fleet_doubt *doubt = rc == 0 ? acc_fleet_doubted(f, i) : NULL;
 		if (doubt != NULL)
-			rc = acc_put_said(r, "", "audit.doubt", &f->mem, doubt);
+			rc = acc_put_said(r, "", "audit.doubt", &f->mem, doubt->said);
+		if (rc == 0 && doubt != NULL && acc_get(r, "", "audit.rule") == NULL)
+			rc = acc_put(r, "", "audit.rule",
+				acc_ctext(acc_rank_rules[doubt->rule].id));
 		if (rc == 0)
 			rc = a->emit(a->arg, r);
 	}
+	if (rc == 0)
+		rc = put_left_out(a, f, e);
 	return rc < 0 ? rc : acc_data_emit(a->data, a->emit, a->arg, e);
 }
 

@@ -1,6 +1,7 @@
 /* What accaudit found: an output that is not what its own inputs give is wrong by itself,
  * whatever the other side has. */
 #include "judge/first_bad.h"
+#include "acc/ranks.h"
 #include "acc/replay.h"
 #include "acc/say.h"
 
@@ -231,6 +232,49 @@ number(const struct acc_rec *r, const char *prefix, const char *key)
 	return v;
 }
 
+/* "rule stale_weight, " of what ranks say of a record; "" where nobody said which. */
+static const char *
+rule_text(struct acc_arena *m, const struct acc_rec *r, const char *prefix)
+{
+	struct acc_str rule = acc_get_text(r, prefix, "audit.rule");
+	return rule.n == 0 ? "" : acc_say(m, "rule %.*s, ", ACC_PRS(rule));
+}
+
+/* Rules over ranks recompute communication, and nothing else. */
+static bool
+recomputes(struct acc_str rule)
+{
+	return rule.n == 0 || acc_str_is(rule, "collective");
+}
+
+static const char *
+limit_from(const struct acc_rec *r)
+{
+	return recomputes(acc_get_text(r, "", "audit.rule"))
+		       ? "recomputation from its own recorded inputs"
+		       : "what the ranks of this run have in common";
+}
+
+/* How often such a verdict is right: of a recomputation by how far it is beyond its limit; of ranks beside each other, where
+ * nothing is recomputed, as often as was measured, or not known. NULL: no memory. */
+static const char *
+how_sure(struct acc_case *c, const struct acc_rec *r, struct acc_finding *f)
+{
+	const struct acc_str id = acc_get_text(r, "", "audit.rule");
+	const struct acc_rank_rule *rule = acc_rank_rule_of(id);
+	f->limit_from = limit_from(r);
+	f->confidence = isinf(f->value) ? 1 : 1 - 1 / f->value;
+	if (recomputes(id))
+		return acc_beyond_times(&c->mem, f->value, f->confidence);
+	f->audit_rule = acc_arena_copy(&c->mem, id.p, id.n);
+	f->confidence = NAN;
+	if (f->audit_rule == NULL || rule == NULL || rule->of == 0)
+		return f->audit_rule == NULL ? NULL : acc_beyond_times(&c->mem, f->value, NAN);
+	f->confidence = (double)rule->right / rule->of;
+	return acc_say(&c->mem, "; such a verdict was right in %.2g of %u cases", f->confidence,
+		rule->of);
+}
+
 const char *
 acc_audit_text(struct acc_case *c, const struct acc_item *it, int side, bool brief,
 	struct acc_err *e)
@@ -243,10 +287,11 @@ acc_audit_text(struct acc_case *c, const struct acc_item *it, int side, bool bri
 	const char *prefix = !pair ? "" : side == ACC_B ? "b." : "a.";
 	const char *cause = acc_got(acc_got_said(&c->mem, r, prefix, "audit.cause"));
 	struct acc_str ranks = acc_get_text(r, prefix, "audit.ranks");
+	const char *rule = acc_got(rule_text(&c->mem, r, prefix));
 	if (ranks.n > 0 && cause[0] != '\0' && !(number(r, prefix, "audit.limit_max") > 0))
-		return acc_say(&c->mem, "%s (of ranks %.*s)", cause, ACC_PRS(ranks));
+		return acc_say(&c->mem, "%s (%sof ranks %.*s)", cause, rule, ACC_PRS(ranks));
 	if (ranks.n > 0 && cause[0] != '\0')
-		return acc_say(&c->mem, "%s (of ranks %.*s: %.3g of at most %.3g)", cause,
+		return acc_say(&c->mem, "%s (%sof ranks %.*s: %.3g of at most %.3g)", cause, rule,
 			ACC_PRS(ranks), number(r, prefix, "audit.err_max"),
 			number(r, prefix, "audit.limit_max"));
 	double rms = number(r, prefix, "audit.err"), max = number(r, prefix, "audit.err_max");
@@ -394,12 +439,11 @@ say(struct acc_case *c, uint32_t i, struct acc_err *e)
 	f->io = acc_is_output(it) ? "out" : "in";
 	f->value = it->audit[ACC_A];
 	f->limit = 1;
-	f->limit_from = "recomputation from its own recorded inputs";
-	f->confidence = isinf(f->value) ? 1 : 1 - 1 / f->value;
+	const char *sure = how_sure(c, r, f);
 	f->bad = barely == 0;
 	f->doubtful = barely == 1;
 	f->text = acc_say(&c->mem, "%s%s: its %s %s%s%s%s%s", where, f->name, place, text,
-		acc_got(acc_beyond_times(&c->mem, f->value, f->confidence)),
+		acc_got(sure),
 		barely == 1
 			? acc_say(&c->mem, "; so near to its limit it is right as likely as wrong")
 			: "",
@@ -416,15 +460,18 @@ mark(struct acc_case *c, uint32_t i, bool first, struct acc_err *e)
 		return barely;
 	const char **why = acc_alloc(&c->mem, sizeof *why);
 	const char *text = acc_audit_text(c, it, ACC_A, false, e);
+	struct acc_rec *r;
 	if (why == NULL || text == NULL)
 		return acc_nomem(e);
 	*why = acc_say(&c->mem, "%s%s", text,
 		acc_got(acc_beyond_times(&c->mem, it->audit[ACC_A], NAN)));
 	if (*why == NULL)
 		return acc_nomem(e);
+	if (acc_case_record(c, it, &r, e) < 0)
+		return e->code;
 	struct acc_verdict v = {.level = first && barely == 0 ? "error" : "warning",
 		.rule = "audit",
-		.limit_from = "recomputation from its own recorded inputs",
+		.limit_from = limit_from(r),
 		.value = it->audit[ACC_A],
 		.limit = 1,
 		.why = why,
@@ -450,11 +497,16 @@ doubt(struct acc_case *c, uint32_t i, struct acc_err *e)
 					: of_output(c, k, "warning", "design", stack, e);
 	if (f == NULL || where == NULL || place == NULL)
 		return acc_nomem(e);
+	const struct acc_str rule = acc_get(r, "", "audit.cause") != NULL
+					    ? acc_str("")
+					    : acc_get_text(r, "", "audit.rule");
+	f->audit_rule = rule.n == 0 ? NULL : acc_arena_copy(&c->mem, rule.p, rule.n);
 	f->limit_from = "what ranks have in common";
 	f->doubtful = true;
 	f->io = acc_is_output(it) ? "out" : "in";
-	f->text = acc_say(&c->mem, "%s%s: may be by design: its %s %s%s%s", where, f->name, place,
-		text, src[0] != '\0' ? "; at " : "", src);
+	f->text = acc_say(&c->mem, "%s%s: may be by design: its %s %s%s%s%s%s", where, f->name,
+		place, text, f->audit_rule == NULL ? "" : "; rule ",
+		f->audit_rule == NULL ? "" : f->audit_rule, src[0] != '\0' ? "; at " : "", src);
 	*why = f->text;
 	const struct acc_verdict v = {.level = "warning",
 		.rule = f->rule,

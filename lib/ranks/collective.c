@@ -250,11 +250,37 @@ meet(struct state *s, const struct seat *seat, uint32_t n, struct acc_err *e)
 	return rc;
 }
 
+/* A rank that is in none of the groups that it recorded: then these are no groups, but, say, numbers within them. One
+ * that calls for others, too, is in one at least. */
+static void
+look_for_strangers(const struct state *s)
+{
+	struct acc_fleet *f = s->f;
+	for (size_t i = 0; i < f->nrank && f->strange.line == SIZE_MAX; i++) {
+		const struct acc_collective *first = NULL;
+		bool in = false;
+		for (uint32_t k = 0; k < s->n && !in; k++) {
+			const struct acc_collective *c = &s->c[k];
+			if (c->call->rank != f->rank[i] || c->member == NULL ||
+				c->kind == ACC_SEND || c->kind == ACC_RECV)
+				continue;
+			first = first == NULL ? c : first;
+			in = order_of(c) >= 0;
+		}
+		if (first != NULL && !in) {
+			f->strange.line = first->call->line;
+			f->strange.rank = f->rank[i];
+		}
+	}
+}
+
 int
 acc_fleet_collectives(struct acc_fleet *f, struct acc_err *e)
 {
 	struct state s = {.f = f};
 	int rc = read_all(&s, e);
+	if (rc == 0)
+		look_for_strangers(&s);
 	if (rc == 0)
 		rc = seat_all(&s, e);
 	for (uint32_t i = 0, end; i < s.n && rc == 0; i = end) {

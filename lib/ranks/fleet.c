@@ -9,7 +9,7 @@ int
 acc_fleet_open(struct acc_fleet *f, struct acc_roots *roots, acc_fleet_get_fn *get, void *arg,
 	struct acc_err *e)
 {
-	*f = (struct acc_fleet){.roots = roots, .get = get, .arg = arg};
+	*f = (struct acc_fleet){.roots = roots, .get = get, .arg = arg, .strange.line = SIZE_MAX};
 	f->scratch = malloc((size_t)ACC_CHUNK * 16);
 	return f->scratch == NULL ? acc_nomem(e) : 0;
 }
@@ -23,6 +23,7 @@ acc_fleet_close(struct acc_fleet *f)
 	free(f->doubt);
 	free(f->scratch);
 	acc_ids_release(&f->at);
+	acc_ids_release(&f->dropped);
 	acc_arena_release(&f->mem);
 }
 
@@ -80,7 +81,7 @@ acc_fleet_add(struct acc_fleet *f, size_t line, size_t n, bool backward, struct 
 int
 acc_fleet_judge(struct acc_fleet *f, struct acc_err *e)
 {
-	int rc = f->nrank < 2 ? 0 : acc_fleet_collectives(f, e);
+	int rc = f->nrank < 2 ? 0 : ACC_RULE(f, collective, acc_fleet_collectives(f, e));
 	if (rc == 0 && f->nrank > 1)
 		rc = acc_fleet_replicas(f, e);
 	return rc;
@@ -93,13 +94,41 @@ acc_fleet_at(const struct acc_fleet *f, size_t line)
 	return i == ACC_NOID ? NULL : &f->verdict[i];
 }
 
+static enum acc_rank_rule_id
+speaking(const struct acc_fleet *f)
+{
+	const size_t last = sizeof f->rule - 1, at = f->nrule > last ? last : f->nrule - 1;
+	return f->nrule == 0 ? ACC_RULE_collective : (enum acc_rank_rule_id)f->rule[at];
+}
+
+/* A record of which a rule that is off has spoken: counted once. */
+static int
+dropped(struct acc_fleet *f, enum acc_rank_rule_id id, size_t line, struct acc_err *e)
+{
+	const uint64_t key = acc_mix(line * ACC_RANK_NRULES + id);
+	if (acc_ids_get(&f->dropped, key) != ACC_NOID)
+		return 0;
+	f->silent[id]++;
+	return acc_ids_put(&f->dropped, key, 1, false, e);
+}
+
 int
 acc_fleet_say(struct acc_fleet *f, const struct acc_fleet_verdict *v, struct acc_err *e)
 {
+	const enum acc_rank_rule_id id = speaking(f);
+	const enum acc_rule_use use = v->said == NULL ? ACC_RULE_AS_IS : acc_rule_use(f, id);
+	if (use == ACC_RULE_OFF)
+		return dropped(f, id, v->line, e);
+	if (use == ACC_RULE_DOUBTS) {
+		f->demoted[id]++;
+		return acc_fleet_doubts(f, v->line, v->said, e);
+	}
 	uint32_t was = acc_ids_get(&f->at, acc_mix(v->line));
 	if (was != ACC_NOID) {
-		if (f->verdict[was].said == NULL && v->said != NULL)
+		if (f->verdict[was].said == NULL && v->said != NULL) {
 			f->verdict[was] = *v;
+			f->verdict[was].rule = id;
+		}
 		return 0;
 	}
 	void *p = acc_grow(f->verdict, &f->cap_verdict, f->nverdict + 1, sizeof *f->verdict, e);
@@ -107,28 +136,55 @@ acc_fleet_say(struct acc_fleet *f, const struct acc_fleet_verdict *v, struct acc
 		return acc_nomem(e);
 	f->verdict = p;
 	f->verdict[f->nverdict] = *v;
+	f->verdict[f->nverdict].rule = id;
 	return acc_ids_put(&f->at, acc_mix(v->line), (uint32_t)f->nverdict++, false, e);
 }
 
 const char *
+acc_fleet_left_out(struct acc_fleet *f, struct acc_err *e)
+{
+	const char *text = acc_rank_rules_said(&f->mem, f->use, f->silent, f->demoted);
+	uint8_t strange[ACC_RANK_NRULES] = {0};
+	bool any = false;
+	for (int i = 0; i < ACC_RANK_NRULES; i++)
+		if (f->silent[i] > 0 && (f->use == NULL || f->use[i] != ACC_RULE_OFF))
+			strange[i] = ACC_RULE_OFF, any = true;
+	const char *groups = acc_rule_list(&f->mem, strange, ACC_RULE_OFF, f->silent);
+	if (text != NULL && groups != NULL && f->strange.line != SIZE_MAX)
+		text = acc_say(&f->mem,
+			"groups as recorded contradict the ranks, for rank %lld is in none of those that it"
+			" recorded: rules that need groups were left out%s%s%s%s",
+			(long long)f->strange.rank, any ? ": " : "", groups,
+			text[0] == '\0' ? "" : "; ", text);
+	if (text == NULL || groups == NULL) {
+		acc_nomem(e);
+		return NULL;
+	}
+	return text;
+}
+
+const struct acc_fleet_doubt *
 acc_fleet_doubted(const struct acc_fleet *f, size_t line)
 {
 	for (size_t i = 0; i < f->ndoubt; i++)
 		if (f->doubt[i].line == line)
-			return f->doubt[i].said;
+			return &f->doubt[i];
 	return NULL;
 }
 
 int
 acc_fleet_doubts(struct acc_fleet *f, size_t line, const char *said, struct acc_err *e)
 {
+	const enum acc_rank_rule_id id = speaking(f);
 	if (said == NULL || acc_fleet_doubted(f, line) != NULL)
 		return said == NULL ? acc_nomem(e) : 0;
+	if (acc_rule_use(f, id) == ACC_RULE_OFF)
+		return dropped(f, id, line, e);
 	void *p = acc_grow(f->doubt, &f->cap_doubt, f->ndoubt + 1, sizeof *f->doubt, e);
 	if (p == NULL)
 		return ACC_ENOMEM;
 	f->doubt = p;
-	f->doubt[f->ndoubt++] = (struct acc_fleet_doubt){line, said};
+	f->doubt[f->ndoubt++] = (struct acc_fleet_doubt){line, said, id};
 	return 0;
 }
 

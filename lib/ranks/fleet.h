@@ -4,6 +4,7 @@
 #ifndef ACC_RANKS_FLEET_H
 #define ACC_RANKS_FLEET_H
 
+#include "ranks/rules.h"
 #include "replay/impl.h"
 
 struct acc_fleet_call {
@@ -23,12 +24,14 @@ struct acc_fleet_verdict {
 	const char *who;  /* the ranks by whose records this was judged: "0-3" */
 	bool agrees;      /* not judged, but what is known would have shown another group */
 	double rms, max, limit;
+	enum acc_rank_rule_id rule; /* where said */
 };
 
 /* What may be right by design: said of a record beside its verdict. */
 struct acc_fleet_doubt {
 	size_t line;
 	const char *said;
+	enum acc_rank_rule_id rule;
 };
 
 /* Gets a record, whose payload is to be read by its reference, until the next is got. */
@@ -47,6 +50,16 @@ struct acc_fleet {
 	struct acc_ids at;             /* verdicts by line */
 	struct acc_fleet_doubt *doubt; /* few */
 	size_t ndoubt, cap_doubt;
+	const uint8_t *use; /* of each rule, an enum acc_rule_use; NULL: all as they are */
+	uint8_t rule[8];    /* that speaks: the last of them */
+	uint32_t nrule;
+	struct acc_ids dropped; /* records of which a rule that is off has spoken, by both */
+	uint64_t silent[ACC_RANK_NRULES]; /* so many */
+	uint64_t demoted[ACC_RANK_NRULES];
+	struct {
+		size_t line; /* a communication of it; SIZE_MAX: there is none */
+		int64_t rank;
+	} strange; /* a rank that is in none of the groups that it recorded */
 	struct acc_arena mem;
 	void *scratch; /* for ACC_CHUNK elements */
 };
@@ -58,11 +71,28 @@ int acc_fleet_add(struct acc_fleet *f, size_t line, size_t n, bool backward, str
 /* When all were added: communication, then replicas. 0 or < 0. */
 int acc_fleet_judge(struct acc_fleet *f, struct acc_err *e);
 /* What is doubted of a record; NULL: nothing. */
-const char *acc_fleet_doubted(const struct acc_fleet *f, size_t line);
+const struct acc_fleet_doubt *acc_fleet_doubted(const struct acc_fleet *f, size_t line);
 const struct acc_fleet_verdict *acc_fleet_at(const struct acc_fleet *f, size_t line);
 void acc_fleet_close(struct acc_fleet *f);
 
+/* What was switched off, and how often it would have spoken; that groups contradict the ranks. In f->mem; "" : nothing; NULL:
+ * no memory. */
+const char *acc_fleet_left_out(struct acc_fleet *f, struct acc_err *e);
+
 /* --- what the parts share --- */
+
+/* What is said between the two is said by this rule: the call's code comes back. */
+void acc_rule_enter(struct acc_fleet *f, enum acc_rank_rule_id id);
+int acc_rule_leave(struct acc_fleet *f, int rc);
+#define ACC_RULE(f, id, call) (acc_rule_enter((f), ACC_RULE_##id), acc_rule_leave((f), (call)))
+/* The ids of those that are used so, and how often each has spoken. In m; NULL: no memory. */
+const char *acc_rule_list(struct acc_arena *m, const uint8_t *use, enum acc_rule_use which,
+	const uint64_t *n);
+/* As the user has it; off, too, where it needs groups and they contradict the ranks. */
+enum acc_rule_use acc_rule_use(const struct acc_fleet *f, enum acc_rank_rule_id id);
+/* What finds a cause that another rule would not say: 0 where it is off. */
+#define ACC_CAUSE(f, id, call) \
+	(acc_rule_use((f), ACC_RULE_##id) == ACC_RULE_OFF ? 0 : ACC_RULE(f, id, call))
 
 /* Strings of a verdict live in f->mem. The first of a record stays, if it
  * says that something is wrong. 0 or < 0. */

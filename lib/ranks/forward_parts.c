@@ -210,7 +210,9 @@ of_parts(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 	const struct acc_fleet_call *k = t->call[dw->call].k;
 	const struct acc_seen_call *c = acc_replicas_call(t, k->step, k->rank, k->twin);
 	const struct acc_replica_seen *w = acc_seen_input(t, dw);
-	int rc = w == NULL ? 0 : acc_replicas_same_part(t, g, w, peer, said, e);
+	int rc = w == NULL ? 0
+			   : ACC_CAUSE(t->f, odd_weight,
+				     acc_replicas_same_part(t, g, w, peer, said, e));
 	if (rc == 0 && !*said)
 		rc = back(t, g, c, peer, out, e);
 	if (rc == 0 && !*said && out->at == NULL && c != NULL)

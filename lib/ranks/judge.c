@@ -265,13 +265,14 @@ say_unlike(struct parting *p, struct acc_err *e)
 			   (p->g->n == t->f->nrank && acc_seen_own_data(t, p->g));
 	if ((right || ((p->j.unlike == 1 || p->j.alike == 0) && !by_parts(p))) && !both &&
 		!elsewhere(p, w[0]))
-		return acc_replicas_blame(p->t, p->g, w[1]->line,
-			SAY(p,
-				"is a weight that is not the same on rank %lld and on rank %lld, which join its"
-				" gradients",
-				(long long)t->call[w[0]->call].k->rank,
-				(long long)t->call[w[1]->call].k->rank),
-			1, 0, e);
+		return ACC_RULE(t->f, unequal_weight,
+			acc_replicas_blame(p->t, p->g, w[1]->line,
+				SAY(p,
+					"is a weight that is not the same on rank %lld and on rank %lld, which join its"
+					" gradients",
+					(long long)t->call[w[0]->call].k->rank,
+					(long long)t->call[w[1]->call].k->rank),
+				1, 0, e));
 	const char *a = acc_replicas_name(t, w[0]->line, e),
 		   *b = acc_replicas_name(t, w[1]->line, e);
 	for (uint32_t j = 0; j < c->n; j++)
@@ -421,10 +422,11 @@ weights(struct parting *p, int64_t last, struct acc_err *e)
 		if (first && s->leaf)
 			rc = weight(p, j, e);
 		if (rc == 0 && first && s->weight && !p->g->parts && p->g->n == t->f->nrank)
-			rc = acc_rule_average(t, p->g, s, e);
+			rc = ACC_RULE(t->f, weight_average, acc_rule_average(t, p->g, s, e));
 		for (uint32_t i = 1; i < p->g->n && last != INT64_MIN && rc == 0; i++)
-			rc = acc_replicas_drift(t, p->g, last, &t->seen[c->first + j],
-				&t->seen[p->peer[i]->first + j], e);
+			rc = ACC_RULE(t->f, weight_drift,
+				acc_replicas_drift(t, p->g, last, &t->seen[c->first + j],
+					&t->seen[p->peer[i]->first + j], e));
 	}
 	return rc;
 }
@@ -440,11 +442,12 @@ visit(struct parting *p, struct acc_err *e)
 	if (p->g->held)
 		return rc;
 	if (rc == 0 && c->gathers && last != INT64_MIN)
-		rc = acc_rule_stale(t, p->g, last, p->peer, e);
+		rc = ACC_RULE(t->f, frozen_shard, acc_rule_stale(t, p->g, last, p->peer, e));
 	if (rc == 0)
-		rc = acc_rule_part(t, p->g, p->peer, p->room, e);
+		rc = ACC_RULE(t->f, parallel_inputs, acc_rule_part(t, p->g, p->peer, p->room, e));
 	if (rc == 0 && !c->k->backward)
-		rc = c->k->talks ? acc_rule_reduction(t, p->g, p->peer, e)
+		rc = c->k->talks ? ACC_RULE(t->f, double_reduction,
+					   acc_rule_reduction(t, p->g, p->peer, e))
 				 : acc_rule_call(t, p->g, p->peer, e);
 	if (rc < 0 || c->k->backward)
 		return rc;
@@ -457,12 +460,13 @@ visit(struct parting *p, struct acc_err *e)
 	if (rc < 0 || c->k->talks)
 		return rc;
 	if (c->info != NULL && c->info->cls == ACC_OP_RANDOM)
-		return acc_rule_draws(t, p->g, p->peer, &p->drawn, &p->said, e);
-	rc = acc_rule_after(t, p->g, p->peer, e);
+		return ACC_RULE(t->f, random_draw,
+			acc_rule_draws(t, p->g, p->peer, &p->drawn, &p->said, e));
+	rc = ACC_RULE(t->f, rank_number, acc_rule_after(t, p->g, p->peer, e));
 	if (rc == 0)
-		rc = acc_rule_noise(t, p->g, p->peer, &p->said, e);
+		rc = ACC_RULE(t->f, random_draw, acc_rule_noise(t, p->g, p->peer, &p->said, e));
 	if (rc == 0 && c->line != 0 && !p->parted && !p->drawn)
-		rc = line_of_code(p, e);
+		rc = ACC_RULE(t->f, missing_reduction, line_of_code(p, e));
 	return rc;
 }
 
@@ -499,16 +503,31 @@ look(struct acc_replicas *t, struct acc_rank_group *g, const struct acc_seen_cal
 	g->data_alike &= !g->data_differ;
 }
 
-/* Those of a group as a whole. */
-static int (*const rules[])(struct acc_replicas *, const struct acc_rank_group *,
-	const struct acc_seen_call **, struct acc_err *) = {acc_rule_factor, acc_rule_numbers,
-	acc_rule_micro, acc_rule_dual, acc_rule_roles, acc_rule_groups, acc_rule_state,
-	acc_rule_moments, acc_rule_adjoint, acc_rule_whole, acc_rule_kinds, acc_rule_terms,
-	acc_rule_project, acc_rule_columns, acc_rule_lookup, acc_fleet_divisor, acc_rule_own_counts,
-	acc_rule_counted, acc_rule_total, acc_rule_divided, acc_rule_begins, acc_rule_back,
-	acc_rule_rates, acc_rule_shared, acc_rule_to_one, acc_rule_sequence, acc_rule_contrast,
-	acc_rule_kept, acc_rule_gradients, acc_rule_stay, acc_rule_skipped, acc_rule_late,
-	acc_rule_clipped, acc_rule_doubt, acc_rule_cut_off, acc_rule_unreduced};
+/* Those of a group as a whole, in the order in which they speak: the first of a record stays. */
+static const struct {
+	enum acc_rank_rule_id id;
+	int (*judge)(struct acc_replicas *, const struct acc_rank_group *,
+		const struct acc_seen_call **, struct acc_err *);
+} rules[] = {{ACC_RULE_gradient_factor, acc_rule_factor}, {ACC_RULE_clip_factor, acc_rule_numbers},
+	{ACC_RULE_micro_batches, acc_rule_micro}, {ACC_RULE_gradient_exchange, acc_rule_dual},
+	{ACC_RULE_missing_reduction, acc_rule_roles}, {ACC_RULE_other_group, acc_rule_groups},
+	{ACC_RULE_running_state, acc_rule_state}, {ACC_RULE_joined_moments, acc_rule_moments},
+	{ACC_RULE_adjoint, acc_rule_adjoint}, {ACC_RULE_double_counted, acc_rule_whole},
+	{ACC_RULE_other_reduction, acc_rule_kinds}, {ACC_RULE_accumulated_gradient, acc_rule_terms},
+	{ACC_RULE_projected_gradient, acc_rule_project},
+	{ACC_RULE_gathered_columns, acc_rule_columns}, {ACC_RULE_split_embedding, acc_rule_lookup},
+	{ACC_RULE_gradient_divisor, acc_fleet_divisor}, {ACC_RULE_loss_terms, acc_rule_own_counts},
+	{ACC_RULE_counted_labels, acc_rule_counted}, {ACC_RULE_loss_divisor, acc_rule_total},
+	{ACC_RULE_loss_divisor, acc_rule_divided}, {ACC_RULE_seed_gradient, acc_rule_begins},
+	{ACC_RULE_missing_backward, acc_rule_back}, {ACC_RULE_learning_rate, acc_rule_rates},
+	{ACC_RULE_stage_mean, acc_rule_shared}, {ACC_RULE_reduce_to_one, acc_rule_to_one},
+	{ACC_RULE_sequence_positions, acc_rule_sequence},
+	{ACC_RULE_contrastive_labels, acc_rule_contrast}, {ACC_RULE_stale_shard, acc_rule_kept},
+	{ACC_RULE_optimizer_gradients, acc_rule_gradients}, {ACC_RULE_stale_weight, acc_rule_stay},
+	{ACC_RULE_skipped_step, acc_rule_skipped}, {ACC_RULE_late_gradient, acc_rule_late},
+	{ACC_RULE_own_clip, acc_rule_clipped}, {ACC_RULE_local_mean, acc_rule_doubt},
+	{ACC_RULE_cut_gradient, acc_rule_cut_off},
+	{ACC_RULE_unreduced_gradient, acc_rule_unreduced}};
 
 /* What is said of the group as a whole. */
 static int
@@ -519,15 +538,19 @@ judge_whole(struct parting *p, struct acc_rank_group *g, struct acc_err *e)
 	if (rc == 0)
 		rc = p->j.alike + p->j.unlike > 0
 			     ? 0
-			     : acc_rule_odd(t, g, p->odd, p->nodd, p->equal, p->differ, p->room, e);
+			     : ACC_RULE(t->f, odd_weight,
+				       acc_rule_odd(t, g, p->odd, p->nodd, p->equal, p->differ,
+					       p->room, e));
 	if (rc == 0)
-		rc = say_unlike(p, e);
+		rc = ACC_RULE(t->f, wrong_group, say_unlike(p, e));
 	if (rc == 0 && p->j.unlike == 0)
-		rc = acc_rule_twins(t, g, p->j.alike, p->room, e);
+		rc = ACC_RULE(t->f, data_parallel, acc_rule_twins(t, g, p->j.alike, p->room, e));
 	if (rc == 0)
-		rc = acc_rule_loss(t, g, p->peer, e);
-	for (size_t i = 0; i < sizeof rules / sizeof *rules && rc == 0; i++)
-		rc = rules[i](t, g, p->room, e);
+		rc = ACC_RULE(t->f, unequal_loss, acc_rule_loss(t, g, p->peer, e));
+	for (size_t i = 0; i < sizeof rules / sizeof *rules && rc == 0; i++) {
+		acc_rule_enter(t->f, rules[i].id);
+		rc = acc_rule_leave(t->f, rules[i].judge(t, g, p->room, e));
+	}
 	return rc;
 }
 
@@ -540,7 +563,7 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 	if (rc == 0)
 		look(t, g, p.peer);
 	if (rc == 0 && !g->held)
-		rc = acc_rule_shapes(t, g, p.peer, e);
+		rc = ACC_RULE(t->f, gradient_shapes, acc_rule_shapes(t, g, p.peer, e));
 	for (size_t i = 0; i < t->f->ncall && rc == 0; i++)
 		if (t->call[i].k->rank == g->rank[0] &&
 			acc_replicas_peers(t, g, &t->call[i], p.peer))
@@ -558,15 +581,15 @@ acc_fleet_replicas(struct acc_fleet *f, struct acc_err *e)
 	struct acc_replicas t = {.f = f};
 	int rc = acc_replicas_read(&t, e);
 	if (rc == 0)
-		rc = acc_rule_mix(&t, e);
+		rc = ACC_RULE(f, gradient_shares, acc_rule_mix(&t, e));
 	for (size_t i = 0; i < t.ngroup && rc == 0; i++)
 		rc = judge(&t, &t.group[i], e);
 	if (rc == 0)
-		rc = acc_replicas_tied(&t, e);
+		rc = ACC_RULE(f, tied_weight, acc_replicas_tied(&t, e));
 	if (rc == 0)
-		rc = acc_rule_stages(&t, e);
+		rc = ACC_RULE(f, stage_gradient, acc_rule_stages(&t, e));
 	if (rc == 0)
-		rc = acc_rule_pairs(&t, e);
+		rc = ACC_RULE(f, send_receive, acc_rule_pairs(&t, e));
 	acc_replicas_release(&t);
 	return rc;
 }

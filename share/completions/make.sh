@@ -10,6 +10,7 @@ listed() { # program [how they begin]: the names that its --list begins lines wi
 
 # program, option, the words that it takes
 words() {
+	rules=$("$bin/accaudit" --lang=en --list-rules | awk '{ printf " %s", $1 }')
 	echo "* --lang en zh"
 	echo "accalign --preset$(listed accalign)"
 	echo "acccurve --preset$(listed acccurve)"
@@ -22,6 +23,10 @@ words() {
 	echo "accmetric --preset msprobe msprobe-26 msprobe-8.3 ptdbg msaccucmp"
 	echo "accdiff --preset msprobe msprobe-26 msprobe-8.3 ptdbg"
 	echo "accdiff --format$(listed accfmt)"
+	for p in accaudit accfirstbad accdiff; do
+		echo "$p --no-rule$rules"
+		echo "$p --doubt$rules"
+	done
 	echo "accfmt --format$(listed accfmt)"
 	echo "accfmt --columns all msprobe msprobe-26 ptdbg maca"
 	echo "accdiff --columns all msprobe msprobe-26 ptdbg maca"

@@ -197,10 +197,10 @@ int
 acc_rule_call(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e)
 {
-	int rc = switches(t, g, peer, e);
+	int rc = ACC_RULE(t->f, call_switch, switches(t, g, peer, e));
 	if (rc == 0)
-		rc = acc_rule_labels(t, g, peer, e);
-	return rc < 0 ? rc : counted_often(t, g, peer, e);
+		rc = ACC_RULE(t->f, loss_labels, acc_rule_labels(t, g, peer, e));
+	return rc < 0 ? rc : ACC_RULE(t->f, double_counted, counted_often(t, g, peer, e));
 }
 
 /* --- the loss --- */

@@ -67,7 +67,8 @@ uneven(struct acc_replicas *t, struct acc_err *e)
 	}
 	if (even < LIMIT_REPLICA_SCALED || odd == 0 || odd >= even)
 		return 0;
-	for (size_t i = 0; i < t->naccount && rc == 0; i++)
+	const bool off = acc_rule_use(t->f, ACC_RULE_gradient_shares) == ACC_RULE_OFF;
+	for (size_t i = 0; i < t->naccount && rc == 0 && !off; i++)
 		if (is_uneven(&t->account[i], &is))
 			rc = acc_ids_put(&t->mixed, t->account[i].w->mark, 1, true, e);
 	return rc < 0 ? rc : say_uneven(t, first, even, e);

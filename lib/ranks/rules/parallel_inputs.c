@@ -220,13 +220,15 @@ acc_rule_part(struct acc_replicas *t, const struct acc_rank_group *g,
 {
 	const struct acc_seen_call *c = peer[0];
 	if (!c->k->backward && c->chooses)
-		return acc_rule_choice(t, g, peer, room, e);
+		return ACC_RULE(t->f, routing, acc_rule_choice(t, g, peer, room, e));
 	if (c->k->backward || c->k->step != t->step[0])
 		return 0;
 	if (c->k->talks) {
-		int rc = !is_sum(t, c, g) ? 0 : acc_rule_means(t, g, peer, e);
+		int rc = !is_sum(t, c, g)
+				 ? 0
+				 : ACC_RULE(t->f, means_and_norms, acc_rule_means(t, g, peer, e));
 		if (rc == 0 && is_sum(t, c, g))
-			rc = acc_rule_norms(t, g, peer, room, e);
+			rc = ACC_RULE(t->f, means_and_norms, acc_rule_norms(t, g, peer, room, e));
 		return rc == 0 && g->weights_differ && is_sum(t, c, g)
 			       ? other_data(t, g, peer, room, e)
 			       : rc;

@@ -354,9 +354,10 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 			  (alone || !(may_join(t, ga, kb->rank) || may_join(t, gb, ka->rank)));
 	bool said = false;
 	if (lost)
-		rc = acc_replicas_spoiled(t, g, ga, name, &said, e);
+		rc = ACC_CAUSE(t->f, forward_parts, acc_replicas_spoiled(t, g, ga, name, &said, e));
 	if (rc == 0 && !said && !stays && ga != NULL)
-		rc = acc_replicas_cause(t, g, before(t, a, step, ka->rank), &said, e);
+		rc = ACC_CAUSE(t->f, weight_update,
+			acc_replicas_cause(t, g, before(t, a, step, ka->rank), &said, e));
 	if (rc < 0 || said)
 		return rc;
 	bool wrong = false;
@@ -395,13 +396,15 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		return rc < 0 ? rc : say_unused(t, g, aside, use, name, e);
 	const struct acc_replica_seen *w = before(t, a, step, ka->rank);
 	if (!stays && w != NULL)
-		rc = acc_replicas_update_apart(t, g, step, w,
-			(const struct acc_replica_seen *const[]){a, b}, &said, e);
+		rc = ACC_CAUSE(t->f, optimizer_state,
+			acc_replicas_update_apart(t, g, step, w,
+				(const struct acc_replica_seen *const[]){a, b}, &said, e));
 	if (rc < 0 || said)
 		return rc;
 	const struct acc_replica_seen *update = stays ? NULL : acc_seen_made_in(t, b, step);
-	if (update != NULL)
-		return acc_replicas_say_update(t, g, step, a, b, update, ratio, limit, e);
+	if (update != NULL && acc_rule_use(t->f, ACC_RULE_weight_update) != ACC_RULE_OFF)
+		return ACC_RULE(t->f, weight_update,
+			acc_replicas_say_update(t, g, step, a, b, update, ratio, limit, e));
 	return acc_replicas_blame(t, g, b->line,
 		stays ? acc_say(&t->f->mem,
 				b->kept ? "is a weight without a gradient, such as an average, that these ranks had alike"
