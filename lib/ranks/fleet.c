@@ -78,15 +78,6 @@ acc_fleet_add(struct acc_fleet *f, size_t line, size_t n, bool backward, struct 
 	return add_rank(f, k.rank, e);
 }
 
-int
-acc_fleet_judge(struct acc_fleet *f, struct acc_err *e)
-{
-	int rc = f->nrank < 2 ? 0 : ACC_RULE(f, collective, acc_fleet_collectives(f, e));
-	if (rc == 0 && f->nrank > 1)
-		rc = acc_fleet_replicas(f, e);
-	return rc;
-}
-
 const struct acc_fleet_verdict *
 acc_fleet_at(const struct acc_fleet *f, size_t line)
 {

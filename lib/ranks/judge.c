@@ -25,130 +25,13 @@ struct parting { /* a group, and what is found in it */
 	struct acc_joining j; /* gradients that are reduced */
 };
 
-bool
-acc_replicas_marked(const struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, uint32_t j)
-{
-	const struct acc_replica_seen *s = t->seen;
-	uint64_t mark = s[peer[0]->first + j].mark;
-	for (uint32_t i = 1; i < g->n; i++)
-		if (s[peer[i]->first + j].mark != mark)
-			return false;
-	return mark != 0;
-}
-
 static bool
 marked_alike(const struct parting *p, uint32_t j)
 {
 	return acc_replicas_marked(p->t, p->g, p->peer, j);
 }
 
-int
-acc_seen_alike(struct acc_replicas *t, const struct acc_replica_seen *a,
-	const struct acc_replica_seen *b, enum acc_alike *is, struct acc_err *e)
-{
-	struct acc_distance d = {0};
-	*is = ACC_EQUAL;
-	if (a->mark != 0 && a->mark == b->mark)
-		return 0;
-	double near = 0;
-	bool apart = a->shape != b->shape;
-	int rc = a->real && !apart ? acc_replicas_near(t, a, &near, e) : 0;
-	if (rc == 0 && !apart && a->real && a->n >= ACC_CHUNK) /* few elements are read as fast */
-		rc = acc_replicas_known_apart(t, b, a, near, &apart, e);
-	if (rc == 0 && !apart)
-		rc = acc_replicas_distance(t, b, a, &d, e);
-	if (rc < 0)
-		return rc;
-	if (apart)
-		*is = ACC_APART;
-	else if (!d.known)
-		*is = ACC_NOT_KNOWN;
-	else if (d.d > 0)
-		*is = a->real && d.d <= near * d.size ? ACC_NEAR : ACC_APART;
-	return 0;
-}
-
-int
-acc_replicas_alike(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, uint32_t j, enum acc_alike *is, struct acc_err *e)
-{
-	const struct acc_replica_seen *s = t->seen, *a = &s[peer[0]->first + j];
-	int rc = 0;
-	*is = ACC_EQUAL;
-	for (uint32_t i = 1; i < g->n && rc == 0 && *is < ACC_APART; i++) {
-		enum acc_alike one = ACC_EQUAL;
-		rc = acc_seen_alike(t, a, &s[peer[i]->first + j], &one, e);
-		*is = one > *is ? one : *is;
-	}
-	return rc;
-}
-
-const char *
-acc_replicas_name(struct acc_replicas *t, size_t line, struct acc_err *e)
-{
-	struct acc_rec *r;
-	int rc = t->f->get(t->f->arg, line, &r, e);
-	struct acc_str key = rc < 0 ? acc_str("") : acc_get_text(r, "", "key");
-	const char *p = rc < 0 ? NULL : acc_arena_copy(&t->f->mem, key.p, key.n);
-	if (p == NULL)
-		t->lost = rc < 0 ? rc : acc_nomem(e);
-	return p == NULL ? "" : p;
-}
-
-int
-acc_replicas_blame(struct acc_replicas *t, const struct acc_rank_group *g, size_t line,
-	const char *said, double value, double limit, struct acc_err *e)
-{
-	if (t->lost < 0)
-		return t->lost;
-	if (said == NULL || g->who == NULL)
-		return e != NULL && e->code != 0 ? e->code : acc_nomem(e);
-	const struct acc_fleet_verdict v = {.line = line,
-		.said = said,
-		.who = g->who,
-		.rms = value,
-		.max = value,
-		.limit = limit};
-	return acc_fleet_say(t->f, &v, e);
-}
-
-int
-acc_replicas_tell(struct acc_replicas *t, const struct acc_rank_group *g, size_t line, bool sure,
-	const char *said, struct acc_err *e)
-{
-	return sure ? acc_replicas_blame(t, g, line, said, 1, 0, e)
-		    : acc_fleet_doubts(t->f, line, said, e);
-}
-
-int
-acc_replicas_accuse(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_replica_seen *s, size_t line, const char *said, struct acc_err *e)
-{
-	bool flat = false;
-	int rc = acc_replicas_flat(t, s, &flat, e);
-	return rc < 0 || flat ? rc : acc_replicas_blame(t, g, line, said, 1, 0, e);
-}
-
 #define SAY(p, ...) acc_say(&(p)->t->f->mem, __VA_ARGS__)
-
-uint32_t
-acc_replicas_odd(const struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, uint32_t j)
-{
-	const struct acc_replica_seen *s = t->seen;
-	uint32_t best = g->n - 1, least = UINT32_MAX;
-	for (uint32_t i = g->n; i-- > 0;) {
-		uint32_t same = 0;
-		for (uint32_t k = 0; k < g->n; k++)
-			same += s[peer[i]->first + j].mark == s[peer[k]->first + j].mark;
-		if (same < least) {
-			least = same;
-			best = i;
-		}
-	}
-	return best;
-}
 
 /* --- gradients that are joined --- */
 
@@ -397,15 +280,6 @@ weight(struct parting *p, uint32_t j, struct acc_err *e)
 	return 0;
 }
 
-int64_t
-acc_replicas_step_before(const struct acc_replicas *t, int64_t step)
-{
-	for (size_t i = t->nstep; i-- > 1;)
-		if (t->step[i] == step)
-			return t->step[i - 1];
-	return INT64_MIN;
-}
-
 /* The weights of a call, and what else ranks may hold alike. */
 static int
 weights(struct parting *p, int64_t last, struct acc_err *e)
@@ -591,5 +465,14 @@ acc_fleet_replicas(struct acc_fleet *f, struct acc_err *e)
 	if (rc == 0)
 		rc = ACC_RULE(f, send_receive, acc_rule_pairs(&t, e));
 	acc_replicas_release(&t);
+	return rc;
+}
+
+int
+acc_fleet_judge(struct acc_fleet *f, struct acc_err *e)
+{
+	int rc = f->nrank < 2 ? 0 : ACC_RULE(f, collective, acc_fleet_collectives(f, e));
+	if (rc == 0 && f->nrank > 1)
+		rc = acc_fleet_replicas(f, e);
 	return rc;
 }

@@ -322,3 +322,12 @@ acc_seen_shared(const struct acc_replicas *t, const struct acc_replica_seen *s)
 	return acc_ids_get(&t->shared, acc_seen_id(t, s)) != ACC_NOID &&
 	       acc_ids_get(&t->shared, acc_seen_id(t, acc_seen_moved(t, s))) != ACC_NOID;
 }
+
+int64_t
+acc_replicas_step_before(const struct acc_replicas *t, int64_t step)
+{
+	for (size_t i = t->nstep; i-- > 1;)
+		if (t->step[i] == step)
+			return t->step[i - 1];
+	return INT64_MIN;
+}
