@@ -284,7 +284,7 @@ regress: all
 	rm -rf $(B)/regress
 
 # The judge on dumps of real networks; needs torch and torchvision. NETWORKS="--quick" takes
-# three minutes; see tests/networks/run and HACKING.md.
+# three minutes; see tests/networks/README.md.
 networks: all
 	BIN=$(abspath $(BIN)) nice $(PYTHON) tests/networks/run $(B)/networks $(NETWORKS)
 

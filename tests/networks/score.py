@@ -87,7 +87,7 @@ def percent(n, of):
 
 
 def summary(results):
-    """The table of HACKING.md: faults that are named first, clean runs that are accused."""
+    """The table of tests/RESULTS.md: faults that are named first, clean runs that are accused."""
     sides = [(half, mode) for half in ("teach", "report") for mode in MODES]
     out = ["| | " + " | ".join(f"{half}, {mode}" for half, mode in sides) + " |",
            "|---" * (1 + len(sides)) + "|"]
@@ -130,7 +130,7 @@ def report(results):
             lines.append(line)
         out += ["", f"Verdicts that are right, by their confidence, {mode}:", ""]
         out += table(["confidence", "teach", "report"], lines)
-    out += ["", "Named, and clean runs accused, for HACKING.md:", ""] + summary(results)
+    out += ["", "Named, and clean runs accused, for tests/RESULTS.md:", ""] + summary(results)
     errors = collections.Counter(r["got"] for r in results if r["got"].startswith("ERROR"))
     for text, n in errors.most_common():
         out.append(f"{n} times {text}")
