@@ -474,11 +474,12 @@ cli_list_rules(void)
 	char text[512], worth[80];
 	for (size_t i = 0; i < acc_nrank_rules; i++) {
 		const struct acc_rank_rule *r = &acc_rank_rules[i];
-		snprintf(worth, sizeof worth, acc_tr("right in %.2g of %u"),
-			(double)r->right / (r->of + (r->of == 0)), r->of);
+		unsigned of;
+		const unsigned right = acc_rank_rule_right(r, &of);
+		snprintf(worth, sizeof worth, acc_tr("right in %u of %u cases"), right, of);
 		snprintf(text, sizeof text, "%s: %s; %s; %s", acc_tr(level[r->doubts]),
 			acc_tr(r->what), acc_tr(r->principle),
-			r->of == 0 ? acc_tr("not measured") : worth);
+			of == 0 ? acc_tr("not measured") : worth);
 		cli_item(r->id, 21, text);
 	}
 	cli_printed();

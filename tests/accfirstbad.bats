@@ -766,7 +766,7 @@ unmatched" ] || { echo "$found"; return 1; }
 @test "one dump alone: what fails its audit by less than it is likely wrong is a warning" {
 	judge 0 "$J/alone-barely.acc"
 	first warning Functional.linear.0.forward audit
-	says "largest 180 (limit 200); 50 % over its limit, confidence 0.333; so near to its limit it is right as likely as wrong"
+	says "largest 180 (limit 200); 50 % over its limit; so near to its limit it is right as likely as wrong"
 	judge 1 --strict "$J/alone-barely.acc"
 	judge 1 "$J/alone-clearly.acc"
 	first culprit Functional.linear.1.forward audit

@@ -19,12 +19,12 @@ struct acc_rank_rule {
 	bool groups;           /* it needs to know who communicates with whom */
 	bool doubts;           /* its level: it doubts; else it accuses */
 	const char *what;      /* what it holds */
-	unsigned right,
-		of; /* of so many accusations in cases that did not teach it, so many were right; of 0: not measured */
 };
 extern const struct acc_rank_rule acc_rank_rules[];
 extern const size_t acc_nrank_rules;
 
+/* How many of its accusations were right in cases that did not teach it; *of: of how many, 0: not measured. */
+unsigned acc_rank_rule_right(const struct acc_rank_rule *r, unsigned *of);
 /* The rule of this id; NULL: there is none. */
 const struct acc_rank_rule *acc_rank_rule_of(struct acc_str id);
 /* Have a record that accaudit judged say what these rules, each an enum acc_rule_use, say of it; how many records each would

@@ -255,6 +255,13 @@ limit_from(const struct acc_rec *r)
 		       : "what the ranks of this run have in common";
 }
 
+/* Of what fails recomputation, in whatever program: one number. */
+static double
+confidence(double value)
+{
+	return isinf(value) ? 1 : 1 - fmin(1, LIMIT_WRONG_AUDIT / value);
+}
+
 /* How often such a verdict is right: of a recomputation by how far it is beyond its limit; of ranks beside each other, where
  * nothing is recomputed, as often as was measured, or not known. NULL: no memory. */
 static const char *
@@ -262,17 +269,20 @@ how_sure(struct acc_case *c, const struct acc_rec *r, struct acc_finding *f)
 {
 	const struct acc_str id = acc_get_text(r, "", "audit.rule");
 	const struct acc_rank_rule *rule = acc_rank_rule_of(id);
+	unsigned of = 0;
 	f->limit_from = limit_from(r);
-	f->confidence = isinf(f->value) ? 1 : 1 - 1 / f->value;
+	/* A dump alone has nothing that bears out what is as likely wrong as right. */
+	f->confidence = f->value < LIMIT_ALONE ? NAN : confidence(f->value);
 	if (recomputes(id))
 		return acc_beyond_times(&c->mem, f->value, f->confidence);
 	f->audit_rule = acc_arena_copy(&c->mem, id.p, id.n);
 	f->confidence = NAN;
-	if (f->audit_rule == NULL || rule == NULL || rule->of == 0)
+	const unsigned right = rule == NULL ? 0 : acc_rank_rule_right(rule, &of);
+	if (f->audit_rule == NULL || of < LIMIT_MEASURED)
 		return f->audit_rule == NULL ? NULL : acc_beyond_times(&c->mem, f->value, NAN);
-	f->confidence = (double)rule->right / rule->of;
+	f->confidence = (double)right / of;
 	return acc_say(&c->mem, "; such a verdict was right in %.2g of %u cases", f->confidence,
-		rule->of);
+		of);
 }
 
 const char *
@@ -388,7 +398,7 @@ acc_say_bench(struct scan *s, struct acc_err *e)
 	f->value = it->audit[ACC_B];
 	f->limit = 1;
 	f->limit_from = "recomputation from its own recorded inputs";
-	f->confidence = isinf(f->value) ? 1 : 1 - fmin(1, LIMIT_WRONG_AUDIT / f->value);
+	f->confidence = confidence(f->value);
 	f->bad = true;
 	f->text = acc_say(&c->mem, "%s%s: the reference itself is wrong here: the output %s%s%s%s",
 		where, k->key[ACC_B], text,

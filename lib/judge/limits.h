@@ -153,8 +153,11 @@
 		"as wrong") \
 	X(ALONE, 2, \
 		"times its limit: what fails the audit of one dump alone by less is a warning", \
-		"its confidence, 1 - limit / value, is below one half: it is right as likely as wrong") \
+		"with nothing beside it, it is a guess (wrong-guess): below twice its limit right as likely as wrong") \
 	X(SURE, 0.9, "confidence: below it, the sentence says probably, and who else", "as wrong") \
+	X(MEASURED, 10, \
+		"cases that did not teach it: with fewer, a rule over ranks has no confidence", \
+		"of 10 verdicts, all right, 7 in 10 at least are, with 95 %: the rule of three") \
 	X(PLAIN, 1, \
 		"decades of the limit: beside it, products no rougher than TF32 are not named", \
 		LIMIT_TRIED) \

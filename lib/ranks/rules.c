@@ -2,6 +2,7 @@
 #include "ranks/rules.h"
 #include "acc/say.h"
 #include "ranks/fleet.h"
+#include "ranks/measured.h"
 
 #define EXACT "what communication makes is what its operands give"
 #define SAME "what is the same on all ranks stays the same"
@@ -13,9 +14,20 @@
 #define DOUBTS true
 #define ACCUSES false
 
-#define ROW(id, principle, needs, level, what) {#id, principle, needs, level, what, 0, 0},
+#define ROW(id, principle, needs, level, what) {#id, principle, needs, level, what},
 const struct acc_rank_rule acc_rank_rules[] = {ACC_RANK_RULES(ROW)};
 const size_t acc_nrank_rules = ACC_RANK_NRULES;
+
+#define WORTH(id, right, of) [ACC_RULE_##id] = {right, of},
+static const unsigned measured[ACC_RANK_NRULES][2] = {ACC_RANK_MEASURED(WORTH)};
+
+unsigned
+acc_rank_rule_right(const struct acc_rank_rule *r, unsigned *of)
+{
+	const unsigned *m = measured[r - acc_rank_rules];
+	*of = m[1];
+	return m[0];
+}
 
 const struct acc_rank_rule *
 acc_rank_rule_of(struct acc_str id)

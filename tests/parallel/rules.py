@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections import Counter
 
-from score import BIN, changed
+from score import BIN, MOVES, changed, plain
 
 FAULT = re.compile(r"-(lost|noavg|noreduce|scale|token|order|mask|group|stale)(?=-|$)")
 
@@ -26,6 +26,16 @@ def culprits(run: str) -> list[tuple[str, str]]:
     return [(f["audit.rule"], f["name"]) for f in found if f.get("what") == "culprit" and "audit.rule" in f]
 
 
+def enters(good: str, bad: str) -> set[str]:
+    """Where a fault enters, as score.py says, and what is given that by ops that only move elements."""
+    names = changed(good, bad)
+    for rank in os.listdir(os.path.join(bad, "step0")):
+        a, b = (json.load(open(os.path.join(run, "step0", rank, "dump.json")))["data"] for run in (good, bad))
+        apart = [k for k, v in b.items() if k not in a or plain(a[k]) != plain(v)]
+        names.update([k for k in apart if k.split(".")[1] not in MOVES and not k.startswith("Torch.empty.")][:1])
+    return names
+
+
 def main() -> None:
     right, of, runs, wrong = Counter(), Counter(), Counter(), []
     for folder in sys.argv[1:]:
@@ -33,14 +43,14 @@ def main() -> None:
             run, twin = os.path.join(folder, name), os.path.join(folder, FAULT.sub("", name))
             if not os.path.isdir(os.path.join(run, "step0", "rank1")) or not os.path.isdir(twin):
                 continue
-            enters = changed(twin, run) if twin != run else set()
+            truth = enters(twin, run) if twin != run else set()
             runs["right runs" if twin == run else "faults"] += 1
             named = culprits(run)
             runs["right runs accused" if twin == run else "faults accused"] += bool(named)
             for rule, call in named:
                 of[rule] += 1
-                right[rule] += call in enters
-                if call not in enters:
+                right[rule] += call in truth
+                if call not in truth:
                     wrong.append(f"{rule}: {name}: {call}")
     print(", ".join(f"{n} {what}" for what, n in sorted(runs.items())))
     print("| rule | right | of |\n|---|---|---|")

@@ -265,4 +265,5 @@ def main():
     print("all:", ", ".join(f"{k} {v}" for k, v in total.items()))
 
 
-main()
+if __name__ == "__main__":
+    main()
