@@ -124,6 +124,8 @@ struct acc_arena {
 void *acc_alloc(struct acc_arena *m, size_t n);
 /* A terminated copy. */
 char *acc_arena_copy(struct acc_arena *m, const void *p, size_t n);
+/* A copy; where memory runs out it is empty, and its p NULL: never a length without its bytes. */
+struct acc_str acc_arena_str(struct acc_arena *m, struct acc_str s);
 char *acc_arena_printf(struct acc_arena *m, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Forget everything allocated but keep the largest chunk for the next round. */

@@ -245,7 +245,7 @@ take(struct acc_audit *a, const struct span *s, struct acc_audit_job *j, bool of
 			break;
 		if (i == 0 && j->op.p == NULL) {
 			struct acc_str op = acc_get_text(r, "", "op");
-			j->op = (struct acc_str){acc_arena_copy(&j->mem, op.p, op.n), op.n};
+			j->op = acc_arena_str(&j->mem, op);
 			if (j->op.p == NULL)
 				return acc_nomem(e);
 		}

@@ -57,6 +57,13 @@ acc_arena_copy(struct acc_arena *m, const void *p, size_t n)
 	return q;
 }
 
+struct acc_str
+acc_arena_str(struct acc_arena *m, struct acc_str s)
+{
+	const char *p = acc_arena_copy(m, s.p, s.n);
+	return (struct acc_str){p, p == NULL ? 0 : s.n};
+}
+
 char *
 acc_arena_printf(struct acc_arena *m, const char *fmt, ...)
 {

@@ -69,7 +69,7 @@ copy_texts(struct acc_arena *m, const struct acc_str **v, uint32_t n)
 	if (to == NULL)
 		return ACC_ENOMEM;
 	for (uint32_t i = 0; i < n; i++) {
-		to[i] = (struct acc_str){acc_arena_copy(m, (*v)[i].p, (*v)[i].n), (*v)[i].n};
+		to[i] = acc_arena_str(m, (*v)[i]);
 		if (to[i].p == NULL)
 			return ACC_ENOMEM;
 	}

@@ -255,7 +255,7 @@ keep(struct acc_arena *m, const char *text, const struct acc_str *from, uint32_t
 {
 	struct acc_str *item = acc_alloc(m, n * sizeof *item);
 	for (uint32_t i = 0; item != NULL && i < n; i++) {
-		item[i] = (struct acc_str){acc_arena_copy(m, from[i].p, from[i].n), from[i].n};
+		item[i] = acc_arena_str(m, from[i]);
 		if (item[i].p == NULL)
 			return ACC_ENOMEM;
 	}

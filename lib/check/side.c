@@ -7,7 +7,7 @@
 static int
 copy(struct side *s, struct acc_str from, struct acc_str *to)
 {
-	*to = (struct acc_str){acc_arena_copy(&s->mem, from.p, from.n), from.n};
+	*to = acc_arena_str(&s->mem, from);
 	return to->p == NULL ? ACC_ENOMEM : 0;
 }
 

@@ -57,7 +57,7 @@ acc_jtree_read(struct acc_json *j, const struct acc_json_tok *first, struct acc_
 	int rc;
 	for (rc = 1; rc > 0; rc = acc_json_next(j, &t, e)) {
 		if (t.type == ACC_JSON_KEY) {
-			key = (struct acc_str){acc_arena_copy(m, t.s.p, t.s.n), t.s.n};
+			key = acc_arena_str(m, t.s);
 			if (key.p == NULL)
 				break;
 			continue;

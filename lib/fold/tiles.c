@@ -288,8 +288,8 @@ add_stored(struct acc_fold *f, struct tiled *t, const struct fold_stretch *run, 
 		return acc_fail(e, ACC_EFORMAT, "a part of a flat tensor lies beyond its end");
 	t->run[i].from += ref.first;
 	const struct acc_str src = acc_get_text(r, "", "src");
-	t->src[i] = (struct acc_str){acc_arena_copy(t->mem, src.p, src.n), src.n};
-	t->file[i] = (struct acc_str){acc_arena_copy(t->mem, ref.file.p, ref.file.n), ref.file.n};
+	t->src[i] = acc_arena_str(t->mem, src);
+	t->file[i] = acc_arena_str(t->mem, ref.file);
 	t->off[i] = (int64_t)ref.off;
 	t->len[i] = (int64_t)ref.len;
 	t->crc32[i] = ref.has_crc ? (int64_t)ref.crc32 : -1;

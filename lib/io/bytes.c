@@ -63,11 +63,15 @@ only_grew(struct acc_bytes *b)
 static int
 check_end(struct acc_bytes *b, struct acc_err *e)
 {
-	if (!b->file || acc_file_same(b->fd, &b->info, NULL) == 0 || only_grew(b))
+	struct acc_err bad = {0};
+	if (!b->file || acc_file_same(b->fd, &b->info, &bad) == 0 || only_grew(b))
 		return 0;
-	acc_file_same(b->fd, &b->info, e);
-	acc_err_in(e, b->name);
-	return ACC_EFORMAT;
+	/* Asked a second time a network file system may answer. */
+	acc_err_in(&bad, b->name);
+	const int rc = bad.code;
+	if (e != NULL && e->code == 0)
+		*e = bad;
+	return rc;
 }
 
 static int

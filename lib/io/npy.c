@@ -285,8 +285,7 @@ acc_npy_header(const void *p, size_t n, struct acc_ref *ref, struct acc_str *des
 	struct header h = {0};
 	int rc = parse(&c, &h, ref);
 	if (rc == 0 && descr != NULL) {
-		descr->p = acc_arena_copy(m, h.descr.p, h.descr.n);
-		descr->n = h.descr.n;
+		*descr = acc_arena_str(m, h.descr);
 		if (descr->p == NULL)
 			rc = acc_nomem(e);
 	}

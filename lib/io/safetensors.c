@@ -200,7 +200,7 @@ metadata(struct reader *r)
 		if (rc > 0 && t.type != ACC_JSON_STRING)
 			return expected(r, &t, "text");
 		if (rc > 0)
-			r->parts = (struct acc_str){acc_arena_copy(r->m, t.s.p, t.s.n), t.s.n};
+			r->parts = acc_arena_str(r->m, t.s);
 		if (rc > 0 && r->parts.p == NULL)
 			return acc_nomem(r->e);
 	}

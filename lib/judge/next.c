@@ -26,7 +26,7 @@ format_of(struct acc_case *c, const struct acc_item *it, struct acc_str *out, st
 		if (!acc_rec_is(r, "source") || !acc_str_is(acc_get_text(r, "", "id"), id))
 			continue;
 		struct acc_str format = acc_get_text(r, "", "format");
-		*out = (struct acc_str){acc_arena_copy(&c->mem, format.p, format.n), format.n};
+		*out = acc_arena_str(&c->mem, format);
 		return out->p == NULL ? acc_nomem(e) : 0;
 	}
 	return 0;

@@ -41,7 +41,7 @@ side_init(struct acc_job_side *s, struct acc_operand op, struct acc_arena *names
 	s->hash_only = op.hash_only;
 	s->no_check = op.no_check;
 	s->keep = op.chunks;
-	s->src = (struct acc_str){acc_arena_copy(names, op.src.p, op.src.n), op.src.n};
+	s->src = acc_arena_str(names, op.src);
 	s->ref.file.p = acc_arena_copy(names, op.ref->file.p, op.ref->file.n);
 	return s->src.p == NULL || s->ref.file.p == NULL ? ACC_ENOMEM
 							 : acc_parts_copy(names, &s->ref.parts);

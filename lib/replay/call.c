@@ -109,7 +109,7 @@ other(struct acc_audit_job *j, const struct acc_rec *r, struct acc_held *h)
 	if (src.n == 0 || acc_ref_get(r, "other.", &o->ref, &e) <= 0 ||
 		!acc_count(o->ref.shape, o->ref.ndim, &n) || n != h->d.n)
 		return 0;
-	o->src = (struct acc_str){acc_arena_copy(&j->mem, src.p, src.n), src.n};
+	o->src = acc_arena_str(&j->mem, src);
 	o->ref.file.p = acc_arena_copy(&j->mem, o->ref.file.p, o->ref.file.n);
 	if (o->src.p == NULL || o->ref.file.p == NULL || acc_parts_copy(&j->mem, &o->ref.parts) < 0)
 		return ACC_ENOMEM;
@@ -142,7 +142,7 @@ tensor(struct acc_audit_job *j, const struct acc_rec *r, size_t line, struct acc
 	/* Elements that were put in place of the call's own are of another source. */
 	const bool placed = acc_get(r, "placed.", "src") != NULL;
 	struct acc_str src = acc_get_text(r, placed ? "placed." : "", "src");
-	h->src = (struct acc_str){acc_arena_copy(&j->mem, src.p, src.n), src.n};
+	h->src = acc_arena_str(&j->mem, src);
 	h->ref.file.p = acc_arena_copy(&j->mem, h->ref.file.p, h->ref.file.n);
 	if (h->src.p == NULL || h->ref.file.p == NULL || acc_parts_copy(&j->mem, &h->ref.parts) < 0)
 		return ACC_ENOMEM;

@@ -179,7 +179,7 @@ acc_expr_field(struct expr_fields *f, struct acc_str name, struct acc_arena *mem
 	if (list == NULL)
 		return UINT32_MAX;
 	f->name = list;
-	f->name[f->n] = (struct acc_str){acc_arena_copy(mem, name.p, name.n), name.n};
+	f->name[f->n] = acc_arena_str(mem, name);
 	return f->name[f->n].p == NULL ? UINT32_MAX : f->n++;
 }
 

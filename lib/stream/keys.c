@@ -89,7 +89,7 @@ new_keys(struct acc_keys *t, const struct acc_rec *r)
 	*k = (struct store_keys){.n = r->n, .name = r->n};
 	k->key = acc_alloc(&t->mem, r->n * sizeof *k->key);
 	k->same = acc_alloc(&t->mem, r->n * sizeof *k->same);
-	k->kind = (struct acc_str){acc_arena_copy(&t->mem, r->kind.p, r->kind.n), r->kind.n};
+	k->kind = acc_arena_str(&t->mem, r->kind);
 	if (k->key == NULL || k->same == NULL || k->kind.p == NULL ||
 		spell(t, r, t->prefix, k->key, &k->own) < 0 ||
 		spell(t, r, ACC_STR("ab."), k->key, &k->shared) < 0)

@@ -198,7 +198,7 @@ columns(struct sheet *s, const struct acc_str *f, size_t n, const char *file, st
 		*c = (struct column){.leave = left_out(s, (int)i, name),
 			.last = INT64_MIN,
 			.whole = INT64_MIN};
-		c->tag = (struct acc_str){acc_arena_copy(&s->mem, name.p, name.n), name.n};
+		c->tag = acc_arena_str(&s->mem, name);
 		if (c->tag.p == NULL)
 			return acc_nomem(e);
 		if (s->name < 0 && s->value >= 0 && n <= 3 && !c->leave)

@@ -133,7 +133,7 @@ top(struct curves *cv, struct acc_json *j, struct acc_err *e)
 		if (t.type != ACC_JSON_KEY)
 			continue;
 		acc_arena_reset(&m);
-		struct acc_str tag = {acc_arena_copy(&m, t.s.p, t.s.n), t.s.n};
+		struct acc_str tag = acc_arena_str(&m, t.s);
 		rc = tag.p == NULL ? acc_nomem(e) : acc_json_next(j, &t, e);
 		if (rc <= 0 || (rc = acc_jtree_read(j, &t, &m, &n, e)) < 0)
 			break;

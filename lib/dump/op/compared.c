@@ -364,7 +364,7 @@ acc_compared_put(struct acc_dump_ctx *c, const struct acc_str *cell, enum compar
 		rc |= put_stack(c, r, "a.", cell[CELL_STACK], m);
 	rc |= put_files(r, has, cell[CELL_DATA], m);
 	rc |= put_result(r, cell, m);
-	return rc < 0 ? acc_nomem(e) : acc_dump_put_pair(c, r, e);
+	return rc < 0 || m->lost ? acc_nomem(e) : acc_dump_put_pair(c, r, e);
 }
 
 int
@@ -374,7 +374,7 @@ acc_compared_put_one(struct acc_dump_ctx *c, const struct acc_str *cell, int sid
 	const struct acc_str type = arg_type(cell[CELL_DTYPE + side]);
 	struct acc_rec *r = acc_dump_rec(c, type.n > 0 ? "arg" : "tensor", cell[CELL_NAME + side]);
 	if (put_side(r, cell, side, "", type, scope, m) < 0 ||
-		put_stack(c, r, "", cell[CELL_STACK], m) < 0)
+		put_stack(c, r, "", cell[CELL_STACK], m) < 0 || m->lost)
 		return acc_nomem(e);
 	return acc_dump_put(c, r, e);
 }

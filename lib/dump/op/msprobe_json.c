@@ -80,7 +80,7 @@ one_op(struct msprobe *m, struct acc_json *j, struct acc_json_tok *t, struct acc
 	acc_arena_reset(&m->mem);
 	if (t->s.n > KEY_LIMIT)
 		return acc_fail_at(e, ACC_ELIMIT, pos, "an op call's name of %u bytes", t->s.n);
-	struct acc_str key = {acc_arena_copy(&m->mem, t->s.p, t->s.n), t->s.n};
+	struct acc_str key = acc_arena_str(&m->mem, t->s);
 	bool added;
 	if (key.p == NULL || acc_hmap_put(&m->seen, acc_hash(key.p, key.n), 0, &added) == NULL)
 		return acc_nomem(e);
@@ -195,7 +195,7 @@ acc_msprobe_structure(struct msprobe *m, struct acc_bytes *b, struct acc_err *e)
 	int rc = acc_json_next(j, &t, e);
 	while (rc > 0 && (rc = acc_json_next(j, &t, e)) > 0 && t.type == ACC_JSON_KEY) {
 		acc_arena_reset(&m->mem);
-		const struct acc_str key = {acc_arena_copy(&m->mem, t.s.p, t.s.n), t.s.n};
+		const struct acc_str key = acc_arena_str(&m->mem, t.s);
 		if (key.p == NULL)
 			rc = acc_nomem(e);
 		else if (memchr(key.p, '.', key.n) != NULL)

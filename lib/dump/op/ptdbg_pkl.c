@@ -124,7 +124,7 @@ named(struct ptdbg *p, struct acc_json *j, const struct acc_json_tok *t, struct 
 	int rc = another(p, t->s, key, stack) ? finish(p, e) : 0;
 	if (rc < 0)
 		return rc;
-	struct acc_str name = {acc_arena_copy(&p->mem, t->s.p, t->s.n), t->s.n};
+	struct acc_str name = acc_arena_str(&p->mem, t->s);
 	if (name.p == NULL)
 		return acc_nomem(e);
 	int n = elements(p, j, el, 5, e);

@@ -61,12 +61,6 @@ number(struct acc_query *r, int column)
 	return v.type == ACC_V_INT ? v.i : -1;
 }
 
-static struct acc_str
-keep(struct acc_arena *m, struct acc_str s)
-{
-	return (struct acc_str){acc_arena_copy(m, s.p, s.n), s.n};
-}
-
 /* JSON as a tree in g->row. NULL: there is none, or it is said. */
 static const struct jnode *
 tree(struct graph *g, struct acc_str json, struct acc_str node)
@@ -76,9 +70,8 @@ tree(struct graph *g, struct acc_str json, struct acc_str node)
 	struct jnode *root = NULL;
 	if (json.n == 0)
 		return NULL;
-	int rc = pwrite(g->text, json.p, json.n, 0) == (ssize_t)json.n
-			 ? 0
-			 : acc_fail(&bad, ACC_EIO, "cannot write:");
+	int64_t at = 0;
+	const int rc = acc_file_pwrite(g->text, json.p, json.n, &at, &bad);
 	struct acc_json *j = rc < 0 ? NULL
 				    : acc_json_open(
 					      acc_bytes_part(g->text, g->path, 0, json.n, &bad),
@@ -231,9 +224,10 @@ keep_bench(struct graph *g, struct acc_query *r, struct acc_err *e)
 	p += g->n;
 	*p = (struct node){.step = number(r, STEP),
 		.rank = number(r, RANK),
-		.name = keep(&g->mem, text(r, NAME)),
-		.up = keep(&g->mem, text(r, UP)),
-		.data = {keep(&g->mem, text(r, INPUT)), keep(&g->mem, text(r, OUTPUT))}};
+		.name = acc_arena_str(&g->mem, text(r, NAME)),
+		.up = acc_arena_str(&g->mem, text(r, UP)),
+		.data = {acc_arena_str(&g->mem, text(r, INPUT)),
+			acc_arena_str(&g->mem, text(r, OUTPUT))}};
 	const struct acc_str key = key_of(g, p->step, p->rank, p->name);
 	if (g->mem.lost || key.n == 0 || acc_map_put(&g->bench, key, g->n) == NULL)
 		return acc_nomem(e);

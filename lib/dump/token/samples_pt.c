@@ -211,10 +211,17 @@ probe_npz(const struct acc_probe *p)
 	if (p->is_dir || !acc_str_ends(p->base, ".npz") || p->nhead < 4 ||
 		memcmp(p->head, "PK\3\4", 4) != 0)
 		return 0;
+	struct acc_err bad = {0};
 	int fd = acc_sample_open(p);
-	if (fd < 0 || acc_file_stat(fd, &info, p->e) < 0 ||
-		acc_zip_read(fd, 0, info.size, &z, &m, NULL) < 0)
+	int rc = fd < 0 ? fd : acc_file_stat(fd, &info, p->e);
+	if (rc == 0 && acc_zip_read(fd, 0, info.size, &z, &m, &bad) < 0) {
 		z.n = 0;
+		/* What is damaged is no zip; one that cannot be looked at may be one. */
+		if (bad.code == ACC_EIO || bad.code == ACC_ENOMEM) {
+			*p->e = bad;
+			rc = bad.code;
+		}
+	}
 	for (size_t i = 0; i < z.n; i++) {
 		struct acc_str s = z.m[i].name;
 		if (!acc_str_ends(s, ".npy"))
@@ -227,7 +234,7 @@ probe_npz(const struct acc_probe *p)
 	if (fd >= 0)
 		close(fd);
 	acc_arena_release(&m);
-	return fd < 0 ? -98 : ids && logp ? 98 : 0;
+	return rc < 0 ? -98 : ids && logp ? 98 : 0;
 }
 
 const struct acc_dump acc_dump_samples_pt = {

@@ -52,12 +52,11 @@ static int
 take(void *arg, const struct acc_hdf5_item *item)
 {
 	struct hdf5 *x = arg;
-	struct acc_str path = {acc_arena_copy(&x->mem, item->path.p, item->path.n), item->path.n};
+	struct acc_str path = acc_arena_str(&x->mem, item->path);
 	if (path.p == NULL)
 		return ACC_ENOMEM;
 	if (item->ref == NULL) {
-		struct acc_str name = {acc_arena_copy(&x->mem, item->text.p, item->text.n),
-			item->text.n};
+		struct acc_str name = acc_arena_str(&x->mem, item->text);
 		if (name.p == NULL)
 			return ACC_ENOMEM;
 		if (acc_str_is(item->name, "dtype")) {

@@ -141,9 +141,8 @@ take(struct ckpt *c, const struct acc_msckpt_value *v, struct acc_err *e)
 			return rc;
 		acc_arena_reset(&c->mem);
 		*g = (struct gathered){.at = v->at, .map = v->map};
-		g->tag = (struct acc_str){acc_arena_copy(&c->mem, v->tag.p, v->tag.n), v->tag.n};
-		g->type = (struct acc_str){acc_arena_copy(&c->mem, v->type.p, v->type.n),
-			v->type.n};
+		g->tag = acc_arena_str(&c->mem, v->tag);
+		g->type = acc_arena_str(&c->mem, v->type);
 		if (g->tag.p == NULL || g->type.p == NULL)
 			return acc_nomem(e);
 		g->ref.ndim = v->ndim;

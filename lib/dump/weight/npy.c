@@ -79,6 +79,8 @@ put_any(struct files *f, const char *file, struct acc_str name, struct acc_err *
 		acc_npy_header(head, (size_t)n, &ref, &descr, &f->mem, &bad);
 	if (fd >= 0)
 		close(fd);
+	if (bad.code == ACC_ENOMEM)
+		return acc_nomem(e);
 	if (n <= 0 || !acc_str_is(descr, "|O") || ref.off >= info.size)
 		return put_file(f, file, name, e);
 	struct weights w = {.c = f->c, .dir = f->dir, .io = "param"};

@@ -144,7 +144,7 @@ about(struct pt2 *x, struct acc_str key, struct entry *n)
 		return acc_json_skip(x->j, x->e);
 	int rc = next(x, &t);
 	if (rc > 0 && path && t.type == ACC_JSON_STRING) {
-		n->path = (struct acc_str){acc_arena_copy(&x->one, t.s.p, t.s.n), t.s.n};
+		n->path = acc_arena_str(&x->one, t.s);
 		return n->path.p == NULL ? acc_nomem(x->e) : rc;
 	}
 	if (rc > 0 && pickled)
@@ -219,7 +219,7 @@ config(struct pt2 *x, struct acc_str folder)
 	while (rc > 0 && (rc = next(x, &t)) > 0 && t.type == ACC_JSON_KEY) {
 		struct entry n = {.dtype = 0};
 		acc_arena_reset(&x->one);
-		n.name = (struct acc_str){acc_arena_copy(&x->one, t.s.p, t.s.n), t.s.n};
+		n.name = acc_arena_str(&x->one, t.s);
 		if (n.name.p == NULL)
 			return acc_nomem(x->e);
 		rc = next(x, &t);

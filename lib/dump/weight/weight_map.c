@@ -55,7 +55,7 @@ weights(struct reader *r)
 		return acc_fail_at(r->e, ACC_EFORMAT, t.pos, "weight_map is no object");
 	while (rc > 0 && (rc = acc_json_next(r->j, &t, r->e)) > 0 &&
 		t.type != ACC_JSON_OBJECT_END) {
-		struct mapped_weight w = {.name = {acc_arena_copy(r->m, t.s.p, t.s.n), t.s.n}};
+		struct mapped_weight w = {.name = acc_arena_str(r->m, t.s)};
 		size_t had = r->names.n;
 		if (w.name.p == NULL || acc_map_put(&r->names, t.s, 0) == NULL)
 			return acc_nomem(r->e);
