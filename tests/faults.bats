@@ -19,7 +19,7 @@ fault() { # program, fault, command...
 
 @test "a part of the sweep: the right answer, or status 2 and why" {
 	preloads || return 0
-	run -0 "$ROOT/tests/faults/sweep" --quick 4
+	run -0 "$ROOT/tests/faults/sweep" --quick 2
 	[[ $output == *" injections: "*" 0 violations" ]]
 	# It injected something.
 	[ "${output%% *}" -gt 1000 ]
