@@ -243,8 +243,8 @@ PYTHON ?= python3
 # Each call of each program to the system fails once, and members of the pipeline are killed; what
 # must hold of any dump is tried on random ones; gcc and clang give the same bytes; the metrics of
 # random tensors are those of exact arithmetic (where PYTHON has numpy); all tests under sanitizers, what each reader
-# makes of the fixtures through each program and format, and 10 minutes of each fuzz target; and for 64-bit
-# ARM (where there is an emulator).
+# makes of the fixtures through each program and format, what reports say to type next, and 10 minutes of each
+# fuzz target; and for 64-bit ARM (where there is an emulator).
 check-long: all $(FAULTS)
 	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/faults/sweep
 	BIN=$(abspath $(BIN)) tests/faults/kill 1000
@@ -260,6 +260,7 @@ check-long: all $(FAULTS)
 	$(MAKE) SAN=address,undefined B=build-san all tests
 	$(MAKE) SAN=address,undefined B=build-san check
 	BIN=$(abspath build-san/bin) tests/through
+	BIN=$(abspath $(BIN)) tests/nexts
 	if command -v clang; then $(MAKE) fuzz TIME=600; else echo "skipped: make fuzz, which needs clang"; fi
 	if command -v aarch64-linux-gnu-gcc && command -v qemu-aarch64-static; then .ci/arm64; \
 	else echo "skipped: .ci/arm64, which needs gcc-aarch64-linux-gnu and qemu-user-static"; fi

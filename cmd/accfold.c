@@ -40,6 +40,9 @@ struct input {
 	int status;
 	struct acc_roots *roots;
 	struct expected *ranks; /* NULL: of the reference nobody counts them */
+	struct acc_arena *log;  /* NULL: the command lines that made it are not wanted */
+	struct acc_str *made;
+	size_t nmade;
 };
 
 static int
@@ -125,6 +128,14 @@ read_input(struct input *in)
 	if (rd == NULL)
 		cli_die_err(&e);
 	read_stream(in, rd);
+	const struct acc_val *log = in->log == NULL ? NULL : acc_rd_log(rd);
+	if (log != NULL) {
+		in->made = acc_alloc(in->log, (log->n + 1) * sizeof *in->made);
+		for (; in->made != NULL && in->nmade < log->n; in->nmade++)
+			in->made[in->nmade] = acc_arena_str(in->log, log->texts[in->nmade]);
+		if (in->log->lost)
+			cli_nomem();
+	}
 	acc_rd_close(rd);
 }
 
@@ -203,8 +214,12 @@ main(int argc, char **argv)
 	static char dash[] = "-";
 	char *const standard[] = {dash};
 	char *const *path = optind < argc ? argv + optind : standard;
-	for (int i = 0, n = optind < argc ? argc - optind : 1; i < n; i++) {
-		struct input in = {.path = path[i], .fold = f, .roots = roots, .ranks = &ranks};
+	/* Of several inputs, a rank each, no one's command lines are those of what comes out. */
+	struct acc_arena mem = {0};
+	const int n = optind < argc ? argc - optind : 1;
+	struct input in = {.fold = f, .roots = roots, .ranks = &ranks, .log = n == 1 ? &mem : NULL};
+	for (int i = 0; i < n; i++) {
+		in.path = path[i];
 		read_input(&in);
 		status = in.status > status ? in.status : status;
 	}
@@ -227,7 +242,8 @@ main(int argc, char **argv)
 		acc_fold_close(f);
 		cli_printed();
 	}
-	struct cli_out *out = cli_out_open(NULL, 0, argc, argv);
+	struct cli_out *out = cli_out_open(in.made, in.nmade, argc, argv);
+	acc_arena_release(&mem);
 	cli_status(out, status);
 	if (acc_fold_run(f, emit, out, &e) < 0)
 		cli_die_err(&e);

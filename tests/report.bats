@@ -458,6 +458,12 @@ END
 	[[ ${lines[-1]} == "next: accdiff -f brief '$PWD/two of one/p.npy' '$PWD/two of one/it'\\''s.npy'" ]]
 }
 
+@test "brief: what is said to type next shows something, also of statistics, parts and scalars" {
+	run -0 "$ROOT/tests/nexts" \
+		'@(data/dumps/msprobe_stat/*|*/checkpoints/small-dcp*|*/writers/mcore-upgate*|*/writers/scale.*)'
+	[[ $output =~ ^([0-9]+)" commands typed, 0 wrong"$ && ${BASH_REMATCH[1]} -ge 3 ]]
+}
+
 @test "brief: what stands in parentheses is one piece of evidence" {
 	run -1 sh -c "accfirstbad '$DATA/judge/saturated.acc' | accfmt -f brief"
 	[[ $output == *"evidence: output 0 is saturated at 65504"*"(saturation mode; "*" keeps them)"$'\n'"evidence: its inputs"* ]]

@@ -148,8 +148,8 @@ one() { # printf's format
 	one '\x92\xa6tensor\x83\xa4name\xa1x\xa5dtype\xa3f32\xa5dtype\xa3f16' >tensor.acc
 	one '\x92\xa4pair\x83\xa6a.name\xa1x\xa6b.name\xa1x\xa7ab.name\xa1x' >pair.acc
 	one '\x92\xa6tensor\x82\xa4name\xa1x\xa5dtype\xa3f32' >fine.acc
-	all=(accmetric accfirstbad accaudit acccurve acccheck accplot accdump-read 'accfold -b fine.acc'
-		'accalign fine.acc' accfmt 'accfmt -f html' 'accfmt -f json')
+	all=(accmetric accfirstbad accaudit acccurve acccheck accplot acctoken accdump-read
+		'accfold -b fine.acc' 'accalign fine.acc' 'accdiff fine.acc' 'accdiff --no-fold fine.acc' accfmt 'accfmt -f html' 'accfmt -f json')
 	# A build without libxlsxwriter says so before it reads, also of what is fine.
 	if accfmt -f xlsx fine.acc >good.xlsx 2>err; then
 		[ -s good.xlsx ]

@@ -86,7 +86,7 @@ add_source(struct fold_weights *t, const struct acc_rec *r, struct acc_err *e)
 		acc_map_put(&t->places, id, (uint64_t)(uintptr_t)s) == NULL)
 		return acc_nomem(e);
 	*s = (struct acc_str){copy, place.n};
-	t->whole |= acc_str_is(acc_get_text(r, "", "format"), "universal");
+	t->whole |= acc_word_in("universal dcp", acc_get_text(r, "", "format"));
 	return 0;
 }
 
@@ -226,7 +226,8 @@ collect(struct acc_fold *f, struct fold_weights *t, struct acc_err *e)
 		model += rc > 0 && acc_str_starts(p->name, "model");
 		module += rc > 0 && acc_str_starts(p->name, "module.");
 	}
-	if (rc >= 0 && t->npart > 0 && t->whole && placed == 0)
+	/* Of what was chosen nothing may have parts. */
+	if (rc >= 0 && t->npart > 0 && t->whole && placed + ranged + flat == 0)
 		return 1;
 	if (rc < 0 || (ranged + flat == 0 && placed < t->npart) || t->npart == 0)
 		return rc < 0 ? rc : 0;

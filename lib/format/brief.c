@@ -53,13 +53,6 @@ begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err 
 	return 0;
 }
 
-static struct acc_str
-keep(struct state *s, struct acc_str t)
-{
-	char *p = acc_arena_copy(&s->mem, t.p, t.n);
-	return p == NULL ? (struct acc_str){"", 0} : (struct acc_str){p, t.n};
-}
-
 static void
 push(struct list *l, struct acc_str t)
 {
@@ -86,7 +79,7 @@ push_other(struct state *s, const struct acc_rec *f)
 {
 	struct acc_str what = acc_get_text(f, "", "what"), text = acc_get_text(f, "", "text");
 	if (acc_str_is(what, "next"))
-		s->told = keep(s, text);
+		s->told = acc_arena_str(&s->mem, text);
 	else {
 		const char *line = acc_arena_printf(&s->mem, "%.*s: %.*s", ACC_PRS(what),
 			ACC_PRS(text));
@@ -327,7 +320,8 @@ next(struct state *s, struct brief *b)
 	const struct acc_str device = side[0], bench = side[1];
 	const uint64_t *call = acc_map_get(&s->ops.by_key, b->name);
 	/* By itself it can be compared again. */
-	const bool is_call = call != NULL && s->ops.v[*call].error >= 0;
+	const struct acc_opcall *own = call == NULL ? NULL : &s->ops.v[*call];
+	const bool is_call = own != NULL && own->error >= 0 && !own->parted;
 	if (s->told.n > 0)
 		push(&b->next, behind(s->told, tr(s, "next: ")));
 	int64_t dump;
@@ -351,10 +345,13 @@ next(struct state *s, struct brief *b)
 					     &s->mem);
 		suggest(&b->next, acc_arena_printf(&s->mem, "accdiff --all --op=%.*s %.*s %.*s",
 					  ACC_PRS(ops), ACC_PRS(device), ACC_PRS(bench)));
-		suggest(&b->next, acc_arena_printf(&s->mem,
-					  "accdump-read %.*s | accalign - %.*s | accmetric |"
-					  " accfmt --values=%.*s --root=/",
-					  ACC_PRS(device), ACC_PRS(bench), ACC_PRS(op)));
+		/* Weights under other names were paired by what all of them hold. */
+		if (!own->hidden && (other.n == 0 || s->weights == 0))
+			suggest(&b->next,
+				acc_arena_printf(&s->mem,
+					"accdump-read %.*s | accalign - %.*s | accmetric |"
+					" accfmt --values=%.*s --root=/",
+					ACC_PRS(device), ACC_PRS(bench), ACC_PRS(op)));
 	} else if (acc_accuses(what))
 		say(s, &b->next, "set right what the evidence names, and compare again");
 	else

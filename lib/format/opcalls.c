@@ -3,6 +3,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "acc/stream.h"
 
 const struct acc_val *
 acc_opcall_get(const struct acc_rec *r, const char *key)
@@ -256,6 +259,24 @@ said(struct acc_opcalls *o, const struct acc_rec *r, struct acc_err *e)
 	return o->mem.lost ? acc_nomem(e) : 0;
 }
 
+/* Are the bytes of its tensors at hand, those of both sides of one shape? */
+static bool
+shows(const struct acc_rec *r)
+{
+	static const char *const prefix[2] = {"a.", "b."};
+	const bool pair = acc_rec_is(r, "pair");
+	struct acc_ref ref[2];
+	bool has[2] = {false, false};
+	for (int i = 0; i < (pair ? 2 : 1); i++) {
+		has[i] = !pair || acc_str_is(acc_get_text(r, prefix[i], "kind"), "tensor");
+		if (has[i] && acc_ref_get(r, pair ? prefix[i] : "", &ref[i], NULL) <= 0)
+			return false;
+	}
+	return !has[0] || !has[1] ||
+	       (ref[0].ndim == ref[1].ndim &&
+		       memcmp(ref[0].shape, ref[1].shape, ref[0].ndim * sizeof *ref[0].shape) == 0);
+}
+
 int
 acc_opcalls_add(struct acc_opcalls *o, const struct acc_rec *r, struct acc_err *e)
 {
@@ -272,6 +293,9 @@ acc_opcalls_add(struct acc_opcalls *o, const struct acc_rec *r, struct acc_err *
 	if (c == NULL)
 		return ACC_ENOMEM;
 	c->records++;
+	c->parted = c->parted || acc_get(r, "a.", "part.src") != NULL ||
+		    acc_get(r, "b.", "part.src") != NULL;
+	c->hidden = c->hidden || (acc_word_in("pair tensor", r->kind) && !shows(r));
 	if (c->recorded.n == 0) {
 		c->recorded = keep(o, acc_opcall_text(r, "fold.key"));
 		if (c->recorded.n > 0 &&

@@ -13,10 +13,12 @@ struct acc_opcall {
 		recorded;   /* of ranks that were folded: the key that findings name; else empty */
 	struct acc_str why; /* of the worst record; or what is said of the op call */
 	enum acc_grade grade;
-	bool named;          /* by a finding that accuses */
-	uint32_t place;      /* index of its step and rank */
-	uint32_t records;    /* of tensors and arguments */
-	double error;        /* the largest that was measured; < 0: none. NaN stands as infinity */
+	bool named;       /* by a finding that accuses */
+	bool hidden;      /* of some tensor, accfmt --values cannot show the elements */
+	bool parted;      /* one was put together from parts, which takes the other weights, too */
+	uint32_t place;   /* index of its step and rank */
+	uint32_t records; /* of tensors and arguments */
+	double error;     /* the largest that was measured; < 0: none. NaN stands as infinity */
 	const char *measure; /* of what, such as m.err_max */
 };
 

@@ -105,13 +105,6 @@ typed(const struct acc_format_opt *opt, const char *const root[2], struct acc_ar
 	       is_of(out[1], root[1], mem);
 }
 
-static struct acc_str
-keep(struct acc_arena *mem, struct acc_str t)
-{
-	const char *p = acc_arena_copy(mem, t.p, t.n);
-	return p == NULL ? (struct acc_str){"", 0} : (struct acc_str){p, t.n};
-}
-
 int
 acc_sides_source(struct acc_sides *s, const struct acc_rec *r, struct acc_arena *mem,
 	struct acc_err *e)
@@ -136,7 +129,7 @@ name_other(struct acc_sides *s, const struct acc_rec *r, struct acc_arena *mem, 
 	if (key == NULL)
 		return ACC_ENOMEM;
 	s->key = key;
-	key[s->nkeys] = keep(mem, b);
+	key[s->nkeys] = acc_arena_str(mem, b);
 	return acc_map_put(&s->other, a, s->nkeys++) == NULL ? acc_nomem(e) : 0;
 }
 
@@ -171,7 +164,7 @@ acc_sides_see(struct acc_sides *s, const struct acc_rec *r, bool bad, struct acc
 		if (at == NULL)
 			continue;
 		s->of[i] = s->root[*at];
-		s->of_file[i] = keep(mem, acc_get_text(r, side[i], "file"));
+		s->of_file[i] = acc_arena_str(mem, acc_get_text(r, side[i], "file"));
 	}
 	s->of_bad |= bad && both;
 	return 0;
@@ -190,7 +183,7 @@ acc_sides_checkpoint(struct acc_sides *s, const struct acc_rec *r, struct acc_ar
 			acc_get(r, prefix[i], "scope") == NULL) {
 			weight = true;
 			if (s->file[i].n == 0)
-				s->file[i] = keep(mem, file);
+				s->file[i] = acc_arena_str(mem, file);
 			s->files[i] |= !acc_str_eq(s->file[i], file);
 		} else if (acc_get(r, prefix[i], "kind") != NULL) {
 			s->files[i] = true;
