@@ -45,6 +45,12 @@ is_constant(const struct loose *x)
 	return x->measured && x->max == x->min;
 }
 
+static bool
+varies(const struct loose *x)
+{
+	return x->measured && x->max != x->min;
+}
+
 /* By how much the sum of squares of what is like x may be another: as acc_loose_close has it, of a padded
  * one with a quarter of the elements at least; of constants, as recorders print norms. */
 static double
@@ -111,7 +117,7 @@ match_exact(const struct loosely *l, struct loose_matching *mt, bool hash, struc
 	}
 }
 
-/* Those that are close to exactly one of the other side. */
+/* Those that are close to exactly one of the other side; constants are to none. */
 static int
 match_close(const struct loosely *l, struct loose_matching *mt, struct loose_key *q)
 {
@@ -121,7 +127,7 @@ match_close(const struct loosely *l, struct loose_matching *mt, struct loose_key
 		return acc_nomem(l->e);
 	often = only + l->s[0].n;
 	for (uint32_t i = 0; i < l->s[1].n; i++)
-		if (mt->from[i] == ACC_NOMATE && l->s[1].v[i].measured)
+		if (mt->from[i] == ACC_NOMATE && varies(&l->s[1].v[i]))
 			q[m++] = (struct loose_key){.square = l->s[1].v[i].square, .at = i};
 	if (m > 0)
 		qsort(q, m, sizeof *q, cmp_square);
@@ -130,7 +136,7 @@ match_close(const struct loosely *l, struct loose_matching *mt, struct loose_key
 		const double wide = reach(x);
 		uint32_t found = 0, at = 0;
 		only[i] = ACC_NOMATE;
-		if (mt->to[i] != ACC_NOMATE || !x->measured)
+		if (mt->to[i] != ACC_NOMATE || !varies(x))
 			continue;
 		for (uint32_t k = first_of(q, m, x->square - wide);
 			k < m && q[k].square <= x->square + wide; k++)
@@ -183,34 +189,65 @@ alike(const struct loose *x, const struct loose *y)
 				     x->count == y->count);
 }
 
+/* The first place from k on whose tensor has no partner yet: next[k] is k, or one behind that is nearer to it. */
+static uint32_t
+unpaired(uint32_t *next, uint32_t k)
+{
+	while (next[k] != k)
+		k = next[k] = next[next[k]];
+	return k;
+}
+
+/* What x is most likely, of those without a partner the one that stands first: its place in q, or m. Of one sum
+ * of squares they are in order, so that behind one that is alike the others need no look. */
+static uint32_t
+first_alike(const struct loosely *l, const struct loose *x, const struct loose_key *q, uint32_t m,
+	uint32_t *next)
+{
+	const double wide = reach(x);
+	uint32_t best = m;
+	for (uint32_t k = unpaired(next, first_of(q, m, x->square - wide));
+		k < m && q[k].square <= x->square + wide;) {
+		const bool nearer = best == m || q[k].at < q[best].at;
+		uint32_t to = k + 1;
+		if (nearer && alike(x, &l->s[1].v[q[k].at]))
+			best = k;
+		if (best == k || !nearer)
+			to = first_of(q, m, nextafter(q[k].square, INFINITY));
+		k = unpaired(next, to > k ? to : k + 1);
+	}
+	return best;
+}
+
 /* Whatever the number: the first with the first. */
-static void
+static int
 by_likeness(struct loosely *l, struct loose_key *q)
 {
 	uint32_t m = 0;
+	uint32_t *next = malloc(((size_t)l->s[1].n + 1) * sizeof *next);
+	if (next == NULL)
+		return acc_nomem(l->e);
 	for (uint32_t i = 0; i < l->s[1].n; i++)
-		if (l->s[1].v[i].measured)
+		if (l->s[1].v[i].measured && l->j->b->item[l->s[1].v[i].item].mate == ACC_NOMATE)
 			q[m++] = (struct loose_key){.square = l->s[1].v[i].square, .at = i};
 	if (m > 0)
 		qsort(q, m, sizeof *q, cmp_square);
+	for (uint32_t k = 0; k <= m; k++)
+		next[k] = k;
 	for (uint32_t i = 0; i < l->s[0].n && m > 0; i++) {
 		const struct loose *x = &l->s[0].v[i];
-		uint32_t best = ACC_NOMATE;
-		if (!x->measured)
+		/* One number that is as another's says nothing. */
+		const bool may = varies(x) || (x->measured && x->ndim > 0);
+		const uint32_t k = may ? first_alike(l, x, q, m, next) : m;
+		if (k == m)
 			continue;
-		const double wide = reach(x);
-		for (uint32_t k = first_of(q, m, x->square - wide);
-			k < m && q[k].square <= x->square + wide; k++) {
-			const struct loose *y = &l->s[1].v[q[k].at];
-			if (q[k].at < best && l->j->b->item[y->item].mate == ACC_NOMATE &&
-				alike(x, y))
-				best = q[k].at;
-		}
-		if (best != ACC_NOMATE)
-			acc_loose_mate(l, x, &l->s[1].v[best], ACC_HOW_CONTENT);
+		next[k] = k + 1;
+		acc_loose_mate(l, x, &l->s[1].v[q[k].at], ACC_HOW_CONTENT);
 	}
+	free(next);
 	acc_loose_shrink(&l->s[0]);
 	acc_loose_shrink(&l->s[1]);
+	return 0;
 }
 
 /* The first pair of which both are what x is. */
@@ -237,7 +274,7 @@ by_ties(struct loosely *l)
 	for (int s = 0; s < 2 && rc == 0; s++) {
 		uint32_t m = 0;
 		for (uint32_t k = 0; k < l->npair; k++)
-			if (l->pair[k][1 - s].measured)
+			if (varies(&l->pair[k][1 - s]))
 				q[m++] = (struct loose_key){.square = l->pair[k][1 - s].square,
 					.at = k};
 		if (m > 0)
@@ -245,7 +282,7 @@ by_ties(struct loosely *l)
 		for (uint32_t i = 0; i < l->s[s].n && rc == 0; i++) {
 			const struct loose *x = &l->s[s].v[i];
 			uint32_t k = ACC_NOMATE;
-			if (x->measured && x->ndim >= 2)
+			if (varies(x) && x->ndim >= 2)
 				k = same_as_both(l, s, x, q, m);
 			if (k == ACC_NOMATE)
 				continue;
@@ -290,7 +327,7 @@ acc_loose_content(struct loosely *l)
 	if (rc == 0)
 		rc = by_kind(l);
 	if (rc == 0)
-		by_likeness(l, k);
+		rc = by_likeness(l, k);
 	free(k);
 	return rc == 0 ? by_ties(l) : rc;
 }
