@@ -219,6 +219,9 @@ readable() {
 		accdump-read "table/$t/compare_result.csv" >t.acc
 		accfmt -f csv -c msprobe-26 t.acc >again.csv
 		diff <(tr -d '\r\357\273\277' <again.csv) <(tr -d '\r' <"table/$t/compare_result.csv")
+		# One that is cut off in its last row is no table.
+		head -c -2 "table/$t/compare_result.csv" >cut.csv
+		fails "cut.csv: line " accdump-read cut.csv
 		# It is judged anew: by msprobe's rules the same rows, by ours the call that was wrong.
 		run -1 accfirstbad --preset=msprobe-26 t.acc
 		accfirstbad --preset=msprobe-26 --all t.acc | accfmt -f csv -c msprobe-26 >rules.csv || true

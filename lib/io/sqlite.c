@@ -1,6 +1,9 @@
 #include "io/sqlite.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "acc/file.h"
 #include "io/sqlitelib.h"
@@ -11,6 +14,39 @@ bool
 acc_is_sqlite(const uint8_t *head, size_t n)
 {
 	return n >= sizeof magic && memcmp(head, magic, sizeof magic) == 0;
+}
+
+/* A log holds what is not in the file yet, and a journal whose head is not zero what is half in it. */
+static int
+look_beside(int dirfd, const char *name, const char *what, struct acc_err *e)
+{
+	char beside[300], head = 0;
+	snprintf(beside, sizeof beside, "%s%s", name, what);
+	const int fd = openat(dirfd, beside, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 && acc_file_absent(errno))
+		return 0;
+	const int64_t n = fd < 0 ? acc_fail(e, ACC_EIO, "cannot look at %s beside it:", beside)
+				 : acc_file_peek(fd, &head, 1, 0, e);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0 || (strcmp(what, "-journal") == 0 && head == 0))
+		return n < 0 ? (int)n : 0;
+	return acc_fail(e, ACC_EUNSUP,
+		"%s holds changes that are not in it yet: end the program that "
+		"writes, or copy it by sqlite3's .backup",
+		beside);
+}
+
+int
+acc_sqlite_file(int dirfd, const char *name, struct acc_err *e)
+{
+	const int fd = acc_file_beneath(dirfd, acc_str(name), e);
+	int rc = fd < 0 ? fd : look_beside(dirfd, name, "-wal", e);
+	if (rc == 0)
+		rc = look_beside(dirfd, name, "-journal", e);
+	if (rc < 0 && fd >= 0)
+		close(fd);
+	return rc < 0 ? rc : fd;
 }
 
 #ifdef ACC_HAVE_SQLITE
@@ -94,13 +130,41 @@ harden(struct acc_sqlite *s)
 	return rc;
 }
 
+static uint64_t
+big_endian(const uint8_t *p, int n)
+{
+	uint64_t v = 0;
+	for (int i = 0; i < n; i++)
+		v = v << 8 | p[i];
+	return v;
+}
+
+/* The library reads the pages that a file lacks as far as it needs them. Its head says how many there are, where
+ * who wrote last knew of that number. */
+static int
+is_whole(int fd, uint64_t size, struct acc_err *e)
+{
+	enum { PAGE = 16, CHANGES = 24, PAGES = 28, VALID = 92, HEAD = 100 };
+	uint8_t h[HEAD];
+	const int64_t n = acc_file_peek(fd, h, sizeof h, 0, e);
+	if (n < 0)
+		return (int)n;
+	const uint64_t page = n < HEAD ? 0 : big_endian(h + PAGE, 2),
+		       whole = (page == 1 ? 65536 : page) *
+			       (n < HEAD ? 0 : big_endian(h + PAGES, 4));
+	if (n == HEAD && memcmp(h + CHANGES, h + VALID, 4) == 0 && whole > size)
+		return acc_fail(e, ACC_ETRUNC, "the database is cut off: %llu bytes of %llu",
+			(unsigned long long)size, (unsigned long long)whole);
+	return 0;
+}
+
 struct acc_sqlite *
 acc_sqlite_open(int fd, struct acc_err *e)
 {
 	struct acc_file_info info;
 	char uri[80];
 	const struct acc_sqlite_lib *lib = acc_sqlite_load(e);
-	if (lib == NULL || acc_file_stat(fd, &info, e) < 0)
+	if (lib == NULL || acc_file_stat(fd, &info, e) < 0 || is_whole(fd, info.size, e) < 0)
 		return NULL;
 	struct acc_sqlite *s = calloc(1, sizeof *s);
 	if (s == NULL) {

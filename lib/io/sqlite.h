@@ -10,6 +10,8 @@
 
 /* Are these the first bytes of a database? */
 bool acc_is_sqlite(const uint8_t *head, size_t n);
+/* That file of a folder, opened; < 0 also where a program that writes has left some of it in a file beside. */
+int acc_sqlite_file(int dirfd, const char *name, struct acc_err *e);
 struct acc_sqlite;
 /* fd: the file, which stays the caller's and open. NULL: *e says why; ACC_EUNSUP where the library is not here. */
 struct acc_sqlite *acc_sqlite_open(int fd, struct acc_err *e);

@@ -45,24 +45,6 @@ close_store(struct store *s)
 	acc_arena_release(&s->mem);
 }
 
-/* What another process has not put into the file yet stands beside it. */
-static int
-look_beside(struct store *s, int dir, struct acc_err *e)
-{
-	char wal[300];
-	struct acc_err why = {0};
-	snprintf(wal, sizeof wal, "%s-wal", s->f.name);
-	int fd = acc_file_beneath(dir, acc_str(wal), &why);
-	const off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
-	if (fd >= 0)
-		close(fd);
-	return size > 0 ? acc_fail(e, ACC_EUNSUP,
-				  "%s holds changes that are not in it yet: end the program that "
-				  "writes, or copy it by sqlite3's .backup",
-				  wal)
-			: 0;
-}
-
 static int
 open_store(struct store *s, struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
@@ -71,8 +53,8 @@ open_store(struct store *s, struct acc_dump_ctx *c, const char *path, struct acc
 	int dir = rc < 0 ? rc : acc_dir_open(s->f.dir, e);
 	if (dir < 0)
 		return dir;
-	s->fd = acc_file_beneath(dir, acc_str(s->f.name), e);
-	rc = s->fd < 0 ? s->fd : look_beside(s, dir, e);
+	s->fd = acc_sqlite_file(dir, s->f.name, e);
+	rc = s->fd < 0 ? s->fd : 0;
 	close(dir);
 	if (rc == 0 && (s->db = acc_sqlite_open(s->fd, e)) == NULL)
 		rc = e->code;

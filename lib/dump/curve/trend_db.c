@@ -279,7 +279,7 @@ read_db(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	if (dirfd < 0)
 		return dirfd;
 	int fd = file == NULL ? acc_fail(e, ACC_EFORMAT, "a folder is no database")
-			      : acc_file_beneath(dirfd, acc_str(file), e);
+			      : acc_sqlite_file(dirfd, file, e);
 	close(dirfd);
 	/* data2db names its files itself: the folder tells the run. */
 	const char *slash = strrchr(dir, '/');

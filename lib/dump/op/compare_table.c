@@ -109,7 +109,10 @@ read_rows(struct table *t, int fd, struct acc_err *e)
 	struct acc_csv *csv = acc_csv_open(acc_bytes_open(fd, t->path, true, e), e);
 	int rc = csv == NULL ? (e != NULL ? e->code : ACC_EIO) : 0;
 	while (rc == 0 && (rc = acc_csv_next(csv, &f, &n, e)) > 0)
-		rc = take(t, f, n, acc_csv_line(csv), e);
+		rc = acc_csv_cut(csv)
+			     ? acc_fail(e, ACC_ETRUNC, "line %llu has no end: the table is cut off",
+				       (unsigned long long)acc_csv_line(csv))
+			     : take(t, f, n, acc_csv_line(csv), e);
 	acc_csv_close(csv);
 	return rc;
 }

@@ -360,7 +360,7 @@ read_db(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.root = dir,
 		.text = memfd_create("json", MFD_CLOEXEC)};
 	int fd = file == NULL ? acc_fail(e, ACC_EFORMAT, "a folder is no database")
-			      : acc_file_beneath(dirfd, acc_str(file), e);
+			      : acc_sqlite_file(dirfd, file, e);
 	close(dirfd);
 	int rc = fd < 0 ? fd : g.text < 0 ? acc_fail(e, ACC_EIO, "no file in memory:") : 0;
 	struct acc_sqlite *db = rc < 0 ? NULL : acc_sqlite_open(fd, e);
