@@ -20,6 +20,7 @@ static const struct cli_opt options[] = {
 	{262, "name-regex", "PATTERN", "read op, io ... from the names of files"},
 	{263, "follow", NULL, "read a recording while it is written, step by step"},
 	{258, "inline", NULL, "put the tensors' contents into the stream"},
+	{266, "outputs", NULL, "arrays of no call are what calls of their names made"},
 	{264, "keep", "GLOB[,..]", "--inline of these op calls; of others statistics"},
 	{260, "root", "FOLDER", "with --inline: a stream's files may be here"},
 	{261, "probe", NULL, "only say which format each operand has"},
@@ -73,6 +74,7 @@ struct job {
 	struct cli_out *out;
 	int argc;
 	char **argv;
+	bool outputs; /* arrays of no call become outputs */
 	bool trouble;
 };
 
@@ -126,10 +128,33 @@ take(struct job *j, struct acc_rec *r)
 	}
 }
 
+/* An engine's array by the name of its tensor: what a call of that name made. */
+static void
+as_output(struct acc_rec *r)
+{
+	if (!acc_rec_is(r, "tensor") || acc_get(r, "", "pass") != NULL ||
+		acc_str_is(acc_get_text(r, "", "io"), "in"))
+		return;
+	const struct acc_str name = acc_get_text(r, "", "name");
+	int rc = acc_put(r, "", "key", acc_text(name));
+	if (rc == 0)
+		rc = acc_put(r, "", "op", acc_text(name));
+	if (rc == 0)
+		rc = acc_put(r, "", "pass", acc_ctext("forward"));
+	if (rc == 0)
+		rc = acc_put(r, "", "io", acc_ctext("out"));
+	if (rc == 0)
+		rc = acc_put(r, "", "pos", acc_ctext("0"));
+	if (rc < 0)
+		cli_nomem();
+}
+
 static int
 emit(void *arg, struct acc_rec *r)
 {
 	struct job *j = arg;
+	if (j->outputs)
+		as_output(r);
 	if (j->payload != NULL)
 		take(j, r);
 	if (acc_rec_is(r, "step"))
@@ -273,6 +298,9 @@ main(int argc, char **argv)
 			break;
 		case 258:
 			with_payload = true;
+			break;
+		case 266:
+			job.outputs = true;
 			break;
 		case 263:
 			following = true;

@@ -51,6 +51,8 @@ reader(struct pipeline *l, const struct side *s, int said)
 	prog_add_set(p, "--rank", o->rank);
 	prog_add_set(p, "--op", o->op);
 	prog_add_set(p, "--format", s->form);
+	if (s->outputs)
+		prog_add(p, "--outputs");
 	prog_add(p, "--");
 	prog_add(p, s->path);
 	return p;

@@ -220,6 +220,20 @@ by_parts(struct plan *p, struct acc_err *e)
 	return rc;
 }
 
+/* Arrays by the names of tensors, as an engine's session gives them, against calls: made by such. What is in
+ * them tells by which. */
+static void
+by_outputs(struct plan *p)
+{
+	for (size_t i = DEVICE; i <= BENCH; i++) {
+		const struct acc_glance *own = &p->side[i].g, *other = &p->side[BENCH - i].g;
+		p->side[i].outputs = p->opt->preset == NULL && p->holds == ACC_HOLDS_DUMP &&
+				     own->names.n > 0 && !own->calls && other->calls;
+	}
+	if (p->side[DEVICE].outputs || p->side[BENCH].outputs)
+		measure(p, true);
+}
+
 bool
 side_prepare(struct plan *p)
 {
@@ -230,6 +244,7 @@ side_prepare(struct plan *p)
 	if (p->opt->preset == NULL && strcmp(a->g.framework, b->g.framework) != 0)
 		side_measure_bare(p);
 	by_names(p);
+	by_outputs(p);
 	if (p->holds == ACC_HOLDS_DUMP) {
 		rc = by_ranks(p, &e);
 		rc = rc < 0 ? rc : by_parts(p, &e);

@@ -15,6 +15,7 @@ struct side {
 	bool measured; /* its tensors get statistics before they are paired, */
 	bool folded;   /* its ranks become one, or as many as the other side has, */
 	bool parted;   /* its parts of weights become whole */
+	bool outputs;  /* its arrays are what calls made, which the other side has */
 };
 
 /* What is compared, and by whom. */

@@ -80,7 +80,8 @@ struct acc_align_call {
 	uint32_t site; /* where the model calls it, for acc_sites_like; ACC_NOMATE: unknown */
 	uint8_t pass;  /* enum acc_pass */
 	bool forward, module;
-	bool moves;   /* the operator only copies elements */
+	bool moves; /* the operator only copies elements */
+	bool array; /* one tensor by its name, of which accdump-read --outputs says that a call made it */
 	bool nobodys; /* no framework's operator: a name that somebody gave what he recorded */
 };
 

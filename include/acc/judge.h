@@ -105,6 +105,7 @@ struct acc_item {
 	bool other_form : 1; /* bools on one side and other numbers on the other: masks */
 	bool was_bad : 1;    /* an earlier judge marked it */
 	bool broken : 1;     /* the record carries `err` */
+	bool array : 1;      /* one side has an array by its name, of which nobody knows the inputs */
 	bool loose : 1;      /* the two op calls do not do the same (one is fused): only what
 	                   * leaves them is the same */
 	bool permuted : 1;   /* the same shape, and the same content in another order of axes */

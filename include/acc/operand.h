@@ -91,6 +91,7 @@ struct acc_glance {
 	bool operators; /* op calls of a framework, which can be recomputed */
 	bool norms;     /* of gradients, in numbered files */
 	bool params;    /* tensors of a model */
+	bool calls;     /* tensors of calls, in a pass */
 	bool groups;    /* a recording by accrec(3), which knows the ranks of each communication */
 	/* Where tensors belong to no pass: the names of these, at most ACC_GLANCE_NAMES, and the same
 	 * without the range that a part of a distributed checkpoint has. */

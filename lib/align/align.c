@@ -217,7 +217,10 @@ acc_align_run(struct acc_align *al, const struct acc_aligner *way, const struct 
 		if (rules != NULL)
 			rc = acc_maps_rows(rules, &j, false, e);
 		if (rc >= 0)
-			rc = ga->id.kind == WHO_GLOBAL ? pair_points(&j, e) : way->pair(&j, e);
+			rc = ga->id.kind == WHO_GLOBAL ? pair_points(&j, e)
+			     : way == acc_aligners[0] && acc_arrays_are(&j)
+				     ? acc_arrays_pair(&j, a, b, a->byop + ga->first, e)
+				     : way->pair(&j, e);
 		if (rc >= 0 && rules != NULL)
 			rc = acc_maps_rows(rules, &j, true, e);
 		if (rc >= 0 && way->loose && ga->id.kind != WHO_GLOBAL)

@@ -203,6 +203,13 @@ int acc_maps_path(struct acc_maps *ru, struct acc_str *text, struct acc_arena *m
 int acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps *ru,
 	struct acc_err *e);
 
+/* Does one side have arrays by the names of tensors, which somebody's calls made, and the other calls? */
+bool acc_arrays_are(const struct acc_joined *j);
+/* Pair such arrays with what the calls made; those of the device get the bench's order, in `order`, which is
+ * j->aop. */
+int acc_arrays_pair(struct acc_joined *j, struct acc_half *a, struct acc_half *b, uint32_t *order,
+	struct acc_err *e);
+
 /* A group is done: the index of it is not needed in memory until the next use. */
 void acc_align_rest(const struct acc_align *al);
 /* Who goes through the op calls says so of each: what he has left behind need not stay in memory. */

@@ -259,6 +259,9 @@ new_op(struct acc_half *h, const struct acc_fields *f, const struct acc_seen *s,
 		int rc = acc_align_read_op(h, op, s, key, e);
 		if (rc < 0)
 			return rc;
+		op->array = op->forward && op->call < 0 &&
+			    acc_str_eq(key, acc_align_read_text(s->v[READ_OP])) &&
+			    acc_str_eq(key, acc_align_read_text(s->v[READ_NAME]));
 	}
 	h->key.n = 0;
 	return acc_buf_add(&h->key, key.p, key.n) < 0 ? acc_nomem(e) : 0;

@@ -42,6 +42,7 @@ see_tensor(struct looking *l, const struct acc_rec *r)
 	const struct acc_str name = acc_get_text(r, "", "name");
 	l->op = true;
 	l->nameless |= acc_get(r, "", "pass") == NULL;
+	g->calls |= acc_get(r, "", "pass") != NULL;
 	g->bare |= acc_get(r, "", "file") != NULL && acc_get(r, "", "stat.max") == NULL;
 	g->params |= acc_str_is(acc_get_text(r, "", "io"), "param");
 	if (acc_str_starts(name, "grad_"))

@@ -265,6 +265,15 @@ is_guessed(const struct acc_picked *s)
 	return sure < 1;
 }
 
+/* How accalign pairs what an engine gives by the names of tensors with the outputs of calls. */
+static bool
+is_array(const struct acc_item *it, const struct acc_picked *s)
+{
+	const struct acc_str how = acc_picked_text(s->own[HOW]);
+	return it->sides == 3 && is_guessed(s) &&
+	       (acc_str_is(how, "name") || acc_str_is(how, "content") || acc_str_is(how, "place"));
+}
+
 /* Do the two op calls do the same, or only result in the same? */
 static bool
 is_loose(const struct acc_item *it, const struct acc_picked *s)
@@ -273,7 +282,7 @@ is_loose(const struct acc_item *it, const struct acc_picked *s)
 		return false;
 	if (acc_str_is(acc_picked_text(s->own[HOW]), "fused"))
 		return true;
-	return is_guessed(s) && !same_op(s);
+	return is_guessed(s) && (!same_op(s) || is_array(it, s));
 }
 
 /* Is it the argument `inplace`, or, where it has no name, may it be? */
@@ -331,6 +340,7 @@ into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 	if (it->kind == ACC_ITEM_TENSOR &&
 		(it->io != ACC_IO_OUT ? out || acc_op_fills(p.op, p.pos) : acc_op_is_early(p.op)))
 		it->kind = ACC_ITEM_BUFFER;
+	it->array = is_array(it, c->picked);
 	it->loose = is_loose(it, c->picked);
 	it->state = is_state(&p) && !acc_is_output(it) && it->kind == ACC_ITEM_TENSOR;
 	it->guessed = is_guessed(c->picked);

@@ -190,6 +190,8 @@ walk_call(struct scan *s, uint32_t call)
 			g.rms = g.max = INFINITY; /* where choices fell otherwise, say */
 			/* More or fewer places than on the bench. */
 			s->rerouted |= s->ranked && it->exact;
+		} else if (acc_call_is_array(c, call)) {
+			continue; /* nor does the other side tell what went in */
 		} else if (!fused ||
 			   (it->sides != 2 && !acc_receive_inside(s, call, it, unit, &g, DEPTH)))
 			g.unseen = true;

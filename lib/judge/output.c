@@ -279,6 +279,7 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		.blame = call,
 		.producer = ACC_NOCALL,
 		.unseen = g->unseen,
+		.alone = it->array,
 		.inner = g->inner,
 		.flips = s->flips};
 	double rms = acc_item_error(it, false), max = acc_item_error(it, true), cause_max;

@@ -137,6 +137,8 @@ fed(struct scan *s, const struct suspect *x)
 	enum acc_dtype t = coarser(&s->c->item[x->item]);
 	if (x->unseen)
 		return "not all of its inputs could be compared";
+	if (x->alone)
+		return "nothing that went in could be compared";
 	if (isinf(x->cause))
 		return "its inputs have other shapes, or values that are not finite, than on the bench";
 	if (x->cause == 0)

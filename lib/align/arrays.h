@@ -1,0 +1,42 @@
+/* arrays.h - what the files of arrays by name share */
+#ifndef ALIGN_ARRAYS_H
+#define ALIGN_ARRAYS_H
+
+#include "align/impl.h"
+
+/* One array, or one output of a call. */
+struct output {
+	uint32_t op, item;
+	uint32_t at;   /* where it stands on its side */
+	uint32_t mate; /* of the other side's outputs, or ACC_NOMATE */
+	uint8_t how;   /* enum acc_align_how */
+	uint64_t count, dims, shape;
+	uint64_t name; /* of its words; 0: none that says which it is */
+	uint64_t word; /* of its operator, as far as its name tells; 0: it does not */
+	bool known;    /* its values are, and are no constant */
+	bool real;     /* floating */
+	const float *like;
+};
+
+struct arrays {
+	struct acc_joined *j;
+	struct output *v[2];
+	uint32_t n[2];
+	struct acc_half *h[2];
+	struct acc_ids parents; /* paths of modules in which others stand */
+	struct acc_err *e;
+};
+
+enum look { NOTHING, ARRAYS, CALLS };
+/* What a side's forward calls are. */
+enum look acc_arrays_look(const struct acc_index *ix, const uint32_t *op, uint32_t n);
+/* How far their values are apart, of the largest; INFINITY: not to be told. */
+double acc_arrays_apart(const struct output *x, const struct output *y);
+void acc_arrays_mate(struct output *p, struct output *q, enum acc_align_how how);
+/* Pair what is within `far` of each other, the nearest first; of the calls' outputs from `from` on. 0 or
+ * ACC_ENOMEM. */
+int acc_arrays_values(struct arrays *x, double far, uint32_t from, enum acc_align_how how);
+/* Pair what stands behind the last that has a partner. 0 or ACC_ENOMEM. */
+int acc_arrays_behind(struct arrays *x);
+
+#endif

@@ -1,0 +1,47 @@
+# Engines against torch; tests/data/engines: see tests/engines/README.
+load helper
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	tar xzf "$DATA/engines/cnn.tar.gz"
+}
+
+# What belongs together, DEVICE of BENCH, as numpy finds the arrays that are equal within 1e-5.
+belongs="getitem of 00001-b1-out.0
+getitem_3 of 00003-b2-out.0
+conv2d_2 of 00004-c3-out.0
+linear of 00005-fc-out.0"
+
+pairs() { # device, bench
+	accdiff --all -f json "$1" "$2" | jq -r 'select(.kind == "pair" and .how == "content") | "\(.["a.name"]) of \(.["b.name"])"'
+}
+
+@test "arrays by name against modules: those of the same content, in the order of the modules, right and wrong" {
+	run -0 accdiff cnn/right.npz cnn/modules
+	[[ $output == "4 op calls compared"* ]]
+	run -0 pairs cnn/right.npz cnn/modules
+	[ "$output" = "$belongs" ]
+	run -1 accdiff cnn/faulty.npz cnn/modules
+	[[ $output == *"getitem_3: output 0 is off"*"nothing that went in could be compared"* ]]
+	# In the other direction, too.
+	run -0 accdiff cnn/modules cnn/right.npz
+	run -1 accdiff cnn/modules cnn/faulty.npz
+	[[ $output == *"00003-b2: output 0 is off"* ]]
+}
+
+@test "a folder of arrays in the order of the alphabet, channels last and with an axis in front" {
+	/usr/bin/python3 - <<-'END'
+		import os
+		import numpy
+		for f in "right", "faulty":
+		    os.mkdir(f)
+		    for k, v in numpy.load("cnn/" + f + ".npz").items():
+		        v = v.transpose(0, 2, 3, 1) if v.ndim == 4 else v
+		        numpy.save(f + "/" + k + ".npy", numpy.ascontiguousarray(v)[None])
+	END
+	run -0 pairs right cnn/modules
+	[ "$output" = "$belongs" ]
+	run -0 accdiff right cnn/modules
+	run -1 accdiff faulty cnn/modules
+	[[ $output == *"getitem_3: output 0"* ]]
+}

@@ -1,0 +1,220 @@
+"""Five small networks with random weights, right and with one fault each; plain torch. A fault is a word that
+models.py alone knows, and a place: the module in which it is."""
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+HIDDEN, HEADS, LAYERS, TOKENS = 64, 4, 3, 12
+
+
+class Norm(nn.Module):
+    def __init__(self, n, eps=1e-6):
+        super().__init__()
+        self.weight, self.eps = nn.Parameter(1 + 0.2 * torch.randn(n)), eps
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight
+
+
+def rotate(x, cos, sin, interleaved):
+    if interleaved:
+        y = torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+    else:
+        a, b = x.chunk(2, -1)
+        y = torch.cat((-b, a), -1)
+    return x * cos + y * sin
+
+
+class Attention(nn.Module):
+    def __init__(self, bias, out_bias, causal, rope, kv=HEADS):
+        super().__init__()
+        d = HIDDEN // HEADS
+        self.q, self.k, self.v = (nn.Linear(HIDDEN, n * d, bias=bias) for n in (HEADS, kv, kv))
+        self.o = nn.Linear(HIDDEN, HIDDEN, bias=out_bias)
+        self.kv, self.causal, self.rope, self.fault = kv, causal, rope, None
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        q, k, v = (f(x).view(b, t, -1, HIDDEN // HEADS).transpose(1, 2) for f in (self.q, self.k, self.v))
+        if self.rope:
+            d = HIDDEN // HEADS
+            angle = torch.arange(t).float()[:, None] * 10000 ** (-torch.arange(0, d, 2).float() / d)
+            angle = torch.cat((angle, angle), -1)
+            q, k = (rotate(y, angle.cos(), angle.sin(), self.fault == "rope") for y in (q, k))
+        k, v = (y.repeat_interleave(HEADS // self.kv, 1) for y in (k, v))
+        s = q @ k.transpose(2, 3) * (HIDDEN // HEADS) ** (-0.5 if self.fault != "scale" else -0.25)
+        if self.causal and self.fault != "mask":
+            s = s + torch.full((t, t), -1e9).triu(1)
+        return self.o((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, HIDDEN))
+
+
+class Gated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate, self.up = nn.Linear(HIDDEN, 160, bias=False), nn.Linear(HIDDEN, 160, bias=False)
+        self.down = nn.Linear(160, HIDDEN, bias=False)
+
+    def forward(self, x):
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2, self.fault = nn.Linear(HIDDEN, 160), nn.Linear(160, HIDDEN), None
+
+    def forward(self, x):
+        return self.fc2(F.gelu(self.fc1(x), approximate="tanh" if self.fault == "gelu" else "none"))
+
+
+class Block(nn.Module):
+    def __init__(self, norm, attn, mlp, post=False):
+        super().__init__()
+        self.norm1, self.attn, self.norm2, self.mlp, self.post = norm(), attn(), norm(), mlp(), post
+
+    def forward(self, x):
+        if self.post:
+            x = self.norm1(x + self.attn(x))
+            return self.norm2(x + self.mlp(x))
+        x = x + self.attn(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class Decoder(nn.Module):
+    def __init__(self, bias):
+        super().__init__()
+        self.embed = nn.Embedding(100, HIDDEN)
+        self.layers = nn.ModuleList(Block(lambda: Norm(HIDDEN), lambda: Attention(bias, False, True, True, 2), Gated) for _ in range(LAYERS))
+        self.norm, self.head = Norm(HIDDEN), nn.Linear(HIDDEN, 100, bias=False)
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        for f in self.layers:
+            x = f(x)
+        return self.head(self.norm(x))
+
+
+class Bert(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.place, self.norm = nn.Embedding(100, HIDDEN), nn.Embedding(TOKENS, HIDDEN), nn.LayerNorm(HIDDEN)
+        self.layers = nn.ModuleList(Block(lambda: nn.LayerNorm(HIDDEN), lambda: Attention(True, True, False, False), Mlp, True) for _ in range(LAYERS))
+        self.pool = nn.Linear(HIDDEN, HIDDEN)
+
+    def forward(self, ids):
+        x = self.norm(self.embed(ids) + self.place(torch.arange(ids.shape[1])))
+        for f in self.layers:
+            x = f(x)
+        return torch.tanh(self.pool(x[:, 0]))
+
+
+class Vit(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patch = nn.Conv2d(3, HIDDEN, 4, 4)
+        self.cls, self.place = nn.Parameter(torch.randn(1, 1, HIDDEN)), nn.Parameter(torch.randn(1, 17, HIDDEN))
+        self.layers = nn.ModuleList(Block(lambda: nn.LayerNorm(HIDDEN), lambda: Attention(True, True, False, False), Mlp) for _ in range(LAYERS))
+        self.norm, self.head = nn.LayerNorm(HIDDEN), nn.Linear(HIDDEN, 10)
+
+    def forward(self, x):
+        x = self.patch(x).flatten(2).transpose(1, 2)
+        x = torch.cat((self.cls.expand(x.shape[0], -1, -1), x), 1) + self.place
+        for f in self.layers:
+            x = f(x)
+        return self.head(self.norm(x)[:, 0])
+
+
+class Cnn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c1, self.b1 = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.c2, self.b2 = nn.Conv2d(8, 16, 3, padding=1), nn.BatchNorm2d(16)
+        self.c3, self.fc = nn.Conv2d(16, 24, 3, padding=1), nn.Linear(24, 10)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.b1(self.c1(x))), 2)
+        x = F.silu(self.b2(self.c2(x)))
+        return self.fc(F.gelu(self.c3(x)).mean((2, 3)))
+
+
+MODELS = {"llama": lambda: Decoder(False), "qwen": lambda: Decoder(True), "bert": Bert, "vit": Vit, "cnn": Cnn}
+
+
+def make(name, seed=0):
+    torch.manual_seed(seed)
+    m = MODELS[name]().eval()
+    for f in m.modules():
+        if isinstance(f, nn.BatchNorm2d):
+            f.running_mean.normal_(0, 0.3)
+            f.running_var.uniform_(0.5, 2)
+        for p in ("weight", "bias"):
+            if isinstance(f, (nn.LayerNorm, nn.BatchNorm2d)):
+                getattr(f, p).data.add_(0.2 * torch.randn_like(getattr(f, p)))
+    x = torch.randint(0, 100, (2, TOKENS)) if name in ("llama", "qwen", "bert") else torch.randn(2, 3, *((8, 8) if name == "cnn" else (16, 16)))
+    return m, x
+
+
+class Half(nn.Module):
+    def __init__(self, f):
+        super().__init__()
+        self.f = f
+
+    def forward(self, x):
+        return F.linear(x.half().float(), self.f.weight.half().float(), self.f.bias).half().float()
+
+
+def turn(w):
+    """Rows of each head, halves to neighbours."""
+    d = HIDDEN // HEADS
+    return w.view(-1, 2, d // 2, *w.shape[1:]).transpose(1, 2).reshape(w.shape).clone()
+
+
+@torch.no_grad()
+def break_it(m, name, fault):
+    """Put the fault in; the module in which it is, or None where this network cannot have it."""
+    if name == "cnn":
+        if fault == "eps":
+            m.b2.eps = 1e-1
+            return "b2|silu"
+        if fault == "padding":
+            m.c3.padding_mode = "reflect"
+            m.c3._reversed_padding_repeated_twice = [1, 1, 1, 1]
+            return "c3"
+        if fault == "bias":
+            m.c2.bias.zero_()
+            return "c2|b2"
+        if fault == "act":
+            m.c3.register_forward_hook(lambda *a: a[2] * 1.02)
+            return "c3|gelu|fc"
+        return None
+    block = m.layers[1]
+    rope, biased, plain = block.attn.rope, block.attn.q.bias is not None, name in ("bert", "vit")
+    if fault == "eps":
+        block.norm2.eps = 1e-2
+        return "layers.1.norm2"
+    if fault in ("rope", "mask", "scale") and (fault == "scale" or rope):
+        block.attn.fault = fault
+        return "layers.1.attn"
+    if fault == "rows" and rope:
+        block.attn.k.weight.data = turn(block.attn.k.weight.data)
+        return "layers.1.attn.k"
+    if fault == "bias" and biased:
+        f = block.attn.v if rope else block.mlp.fc1
+        f.bias.zero_()
+        return "layers.1.attn.v" if rope else "layers.1.mlp.fc1"
+    if fault == "gelu" and plain:
+        block.mlp.fault = "gelu"
+        return "layers.1.mlp"
+    if fault == "half":
+        block.mlp.down = Half(block.mlp.down) if rope else None
+        if not rope:
+            del block.mlp.down
+            block.mlp.fc2 = Half(block.mlp.fc2)
+        return "layers.1.mlp." + ("down" if rope else "fc2")
+    if fault == "swap" and rope:
+        block.mlp.gate, block.mlp.up = block.mlp.up, block.mlp.gate
+        return "layers.1.mlp.gate"
+    return None
+
+
+FAULTS = ["eps", "rope", "mask", "scale", "rows", "bias", "gelu", "half", "swap", "padding", "act"]
