@@ -105,14 +105,14 @@ struct acc_item {
 	bool other_form : 1; /* bools on one side and other numbers on the other: masks */
 	bool was_bad : 1;    /* an earlier judge marked it */
 	bool broken : 1;     /* the record carries `err` */
-	bool array : 1;      /* one side has an array by its name, of which nobody knows the inputs */
-	bool loose : 1;      /* the two op calls do not do the same (one is fused): only what
+	bool array : 1;    /* one side has an array by its name, of which nobody knows the inputs */
+	bool loose : 1;    /* the two op calls do not do the same (one is fused): only what
 	                   * leaves them is the same */
-	bool permuted : 1;   /* the same shape, and the same content in another order of axes */
-	bool state : 1;   /* running mean or variance, which earlier calls of its operator made */
-	bool guessed : 1; /* the pairing of its op calls is not certain */
-	bool masked : 1;  /* hidden scores, of which a softmax leaves nothing: see masked.c */
-	bool apart : 1;   /* of two programs, no pair: see healed.c */
+	bool permuted : 1; /* the same shape, and the same content in another order of axes */
+	bool state : 1;    /* running mean or variance, which earlier calls of its operator made */
+	bool guessed : 1;  /* the pairing of its op calls is not certain */
+	bool masked : 1;   /* hidden scores, of which a softmax leaves nothing: see masked.c */
+	bool apart : 1;    /* of two programs, no pair: see healed.c */
 	bool ordered : 1; /* of two programs, an input that nobody computed, and the other side has the
 	                   * same numbers, in whatever order */
 	bool mask : 1;    /* floats that are 0 or 1 on both sides, as their statistics show */

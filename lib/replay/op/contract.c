@@ -55,7 +55,7 @@ both_dims(struct acc_replay *r, const struct acc_dense *x, const struct acc_dens
 		return false;
 	of_x->n = of_y->n = (uint32_t)n;
 	for (uint32_t i = 0; i < of_x->n; i++) {
-		of_x->at[i] = (int64_t)(x->ndim - of_x->n + i);
+		of_x->at[i] = (int64_t)x->ndim - of_x->n + i;
 		of_y->at[i] = i;
 	}
 	return true;

@@ -35,8 +35,10 @@ digamma(double x)
 		return -copysign(INFINITY, x);
 	if (x < 0.5)
 		return x == trunc(x) ? NAN : digamma(1 - x) - PI / tan(PI * (x - trunc(x)));
-	for (; x < 16; x++)
+	while (x < 16) {
 		sum -= 1 / x;
+		x += 1;
+	}
 	const double y = 1 / (x * x);
 	return sum + log(x) - 0.5 / x -
 	       y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y / 132))));
@@ -67,8 +69,8 @@ bessel(double x)
 	double sum = 1, term = 1;
 	if (!(fabs(x) < 714)) /* beyond the largest number */
 		return isnan(x) ? x : INFINITY;
-	for (double k = 1; term > sum * 0x1p-54; k++)
-		sum += term *= y / (k * k);
+	for (uint32_t k = 1; term > sum * 0x1p-54; k++)
+		sum += term *= y / ((double)k * k);
 	return sum;
 }
 
