@@ -1999,21 +1999,24 @@ def _program(name):
     return here if os.path.exists(here) else name
 
 
-def gen_report(dir0, dir1, output_dir="./"):
-    """Compare the recording dir1, of what is tested, with dir0, of what is trusted: compare_result.xlsx, .html and
-    .csv, and report.txt with what accdiff says. 0: the same, 1: different."""
+def gen_report(dir0, dir1, output_dir="./", names=None):
+    """Compare the recording dir1, of what is tested, with dir0, of what is trusted: compare_result.csv and .xlsx with a
+    row for each tensor (both sides, diff1, diff2, stack), .html, and report.txt with what accdiff says. names: None,
+    ours; "maca", such as torch.nn.functional.conv1d.6.fwd. 0: the same, 1: different."""
+    if names not in (None, "maca"):
+        raise ValueError(f"names: '{names}' is neither None nor 'maca'")
     if _now is not None and os.path.realpath(_now.folder) in map(os.path.realpath, (dir0, dir1)):
         _replace(None)
     os.makedirs(output_dir, exist_ok=True)
     result = os.path.join(output_dir, "compare_result.")
-    page, sheet = "--html=" + result + "html", "--xlsx=" + result + "xlsx"
-    report = os.path.join(output_dir, "report.txt")
-    status, why = _compare(report, [page, sheet, dir1, dir0])
+    table = ["--all", "--format=csv", "--columns=maca" + ("-names" if names else ""), "--html=" + result + "html"]
+    sheet = "--xlsx=" + result + "xlsx"
+    status, why = _compare(result + "csv", [*table, sheet, dir1, dir0])
     if status > 1 and "spreadsheets need" in why:
         warnings.warn("accrecord: no compare_result.xlsx: " + why)
-        status, why = _compare(report, [page, dir1, dir0])
+        status, why = _compare(result + "csv", [*table, dir1, dir0])
     if status <= 1:
-        status, why = _compare(result + "csv", ["--all", "--format=csv", dir1, dir0])
+        status, why = _compare(os.path.join(output_dir, "report.txt"), [dir1, dir0])
     if status > 1:
         raise RecordError("accdiff: " + why)
     return status
