@@ -37,6 +37,7 @@ enum {
 	IGNORE,
 	BASELINE,
 	NEW_BASELINE,
+	BEFORE,
 	SCALE,
 	EXPECT,
 	STRICT,
@@ -82,6 +83,7 @@ static const struct cli_opt other_options[] = {
 	{IGNORE, "ignore", "GLOB[=REASON]", "accuse no op call or weight of this name"},
 	{BASELINE, "baseline", "FILE", "accept what is in FILE and not worse by now"},
 	{NEW_BASELINE, "write-baseline", "FILE", "write what was found, for --baseline"},
+	{BEFORE, "before", "OLD", "the device's dump before a change: what that mended"},
 	{SCALE, "scale", "X", "multiply the limits by X, 1 or more"},
 	{EXPECT, "expect-ranks", "N", "trouble if the device lacks one of ranks 0 to N-1"},
 	{STRICT, "strict", NULL, "exit 1 also for what is unmatched or a warning"},
@@ -127,6 +129,7 @@ static const struct {
 	{IGNORE, JUDGING | TENSORS},
 	{BASELINE, JUDGING | TENSORS},
 	{NEW_BASELINE, JUDGING | TENSORS},
+	{BEFORE, TENSORS},
 	{SCALE, JUDGING | TENSORS},
 	{EXPECT, TENSORS},
 	{RULES, JUDGING},
@@ -219,7 +222,7 @@ static void
 check_columns(struct diff_opt *o)
 {
 	struct acc_err e = {0};
-	const char *columns = strcmp(o->columns, "maca") == 0 ? "m.diff1,m.diff2" : o->columns;
+	const char *columns = strncmp(o->columns, "maca", 4) == 0 ? "m.diff1,m.diff2" : o->columns;
 	const char **key = NULL;
 	size_t n = 0;
 	bool set = strcmp(columns, "all") == 0;
@@ -243,7 +246,7 @@ check(struct diff_opt *o, const char *device, const char *bench)
 {
 	static const char *const presets[] = {"msprobe", "msprobe-26", "msprobe-8.3", "ptdbg"};
 	static int64_t *steps, *ranks; /* as long as the program */
-	const char *formats[32], *const side[] = {device, bench, o->noise};
+	const char *formats[32], *const side[] = {device, bench, o->noise, o->before};
 	const size_t n = acc_nformats < 32 ? acc_nformats : 32;
 	for (size_t i = 0; i < n; i++)
 		formats[i] = acc_formats[i]->name;
@@ -271,7 +274,11 @@ check(struct diff_opt *o, const char *device, const char *bench)
 		cli_die("only one of --preset and --rules");
 	if (o->regex != NULL && o->name_regex != NULL)
 		cli_die("only one of --regex and --name-regex");
-	for (size_t i = 0; i < 3; i++) {
+	if (o->before != NULL && (strcmp(bench, "-") == 0 || strcmp(o->before, "-") == 0))
+		cli_die("with --before, BENCH is read twice");
+	if (o->before != NULL && (o->noise != NULL || o->preset != NULL || o->rules != NULL))
+		cli_die("--before cannot be combined with --noise, --preset or --rules");
+	for (size_t i = 0; i < 4; i++) {
 		struct stat st;
 		if (side[i] == NULL || strcmp(side[i], "-") == 0 || stat(side[i], &st) == 0)
 			continue;
@@ -368,6 +375,7 @@ main(int argc, char **argv)
 			o.regex = key == REGEX ? optarg : o.regex;
 			o.name_regex = key == NAME_REGEX ? optarg : o.name_regex;
 			o.rules = key == RULES ? optarg : o.rules;
+			o.before = key == BEFORE ? optarg : o.before;
 			if (key == NO_RULE || key == DOUBT)
 				cli_rule_use(&use, key == DOUBT, optarg);
 			hand(&o, key, optarg);

@@ -13,6 +13,7 @@ enum {
 	IGNORE,
 	BASELINE,
 	WRITE_BASELINE,
+	BEFORE,
 	SCALE,
 	EXPECT_RANKS,
 	STRICT,
@@ -48,6 +49,7 @@ static const struct cli_opt options[] = {
 	{IGNORE, "ignore", "GLOB[=REASON]", "accuse no op call or weight of this name"},
 	{BASELINE, "baseline", "FILE", "accept what is in FILE and not worse by now"},
 	{WRITE_BASELINE, "write-baseline", "FILE", "write what was found, for --baseline"},
+	{BEFORE, "before", "FILE", "the judged dump before a change: what it mended"},
 	{SCALE, "scale", "X", "multiply the limits by X, 1 or more"},
 	{NO_RULE, "no-rule", "ID", "as if accaudit had this rule switched off"},
 	{DOUBT, "doubt", "ID", "doubt only what this rule accuses (repeatable)"},
@@ -125,6 +127,28 @@ noise(char *path)
 		cli_die("%s: no pair was measured: is accmetric missing from its pipe?", path);
 	acc_in_close(in);
 	return n;
+}
+
+static struct acc_before *
+before(char *path)
+{
+	struct acc_err e = {0};
+	struct acc_before *b = acc_before_new(&e);
+	struct acc_in *in = b == NULL ? NULL : acc_in_open(&path, 1, &e);
+	struct acc_rec *r;
+	int rc = in == NULL ? -1 : 1;
+	while (rc > 0 && (rc = acc_in_next(in, &r, &e)) > 0)
+		if (acc_before_add(b, r, &e) < 0)
+			rc = -1;
+	if (rc < 0)
+		cli_die_err(&e);
+	if (acc_in_status(in) == 2)
+		cli_die("%s: an earlier command failed", path);
+	if (!acc_before_judged(b))
+		cli_die("%s: nothing was judged in it: is accfirstbad missing from its pipe?",
+			path);
+	acc_in_close(in);
+	return b;
 }
 
 /* What the input is like, for what is to be said of the whole. */
@@ -472,6 +496,10 @@ main(int argc, char **argv)
 			baseline = optarg;
 		if (key == WHERE)
 			opt.where = roots;
+		if (key == BEFORE) {
+			acc_before_free(opt.before);
+			opt.before = before(optarg);
+		}
 		own |= key == RULES;
 		audit &= key != NO_AUDIT;
 		opt.all |= key == ALL;
@@ -479,6 +507,8 @@ main(int argc, char **argv)
 	}
 	if (opt.noise != NULL && opt.rules != NULL)
 		cli_usage("--noise cannot be combined with --preset or --rules");
+	if (opt.before != NULL && opt.rules != NULL)
+		cli_usage("--before cannot be combined with --preset or --rules");
 	if ((opt.accept != NULL || baseline != NULL) && opt.rules != NULL)
 		cli_usage(
 			"--ignore, --baseline and --scale cannot be combined with --preset or --rules");
@@ -515,6 +545,7 @@ main(int argc, char **argv)
 	acc_rules_free(opt.rules);
 	acc_noise_free(opt.noise);
 	acc_accept_free(opt.accept);
+	acc_before_free(opt.before);
 	acc_roots_close(roots);
 	free(allow);
 	expect_close(&ranks);

@@ -101,18 +101,42 @@ diff_stream_file(void)
 
 /* --- the pipeline, printed --- */
 
+/* What is asked of the older dump: all that is judged, and nothing written. */
+static struct diff_opt
+older(const struct diff_opt *opt)
+{
+	struct diff_opt o = *opt;
+	o.before = NULL;
+	o.all = true;
+	o.judging = (struct words){NULL, 0};
+	for (size_t i = 0; i < opt->judging.n; i++)
+		if (strncmp(opt->judging.v[i], "--write-baseline", 16) != 0)
+			cli_append(&o.judging.v, &o.judging.n, opt->judging.v[i]);
+	return o;
+}
+
 static void
 print_line(struct plan *p)
 {
 	struct pipeline l;
 	struct prog *noise = NULL;
+	const struct diff_opt o = older(p->opt);
+	struct plan before = {.opt = &o, .noise = -1, .before = -1};
+	struct pipeline lb;
 	plan_open(&l, p);
+	plan_open(&lb, &before);
 	if (p->opt->noise != NULL) {
 		l.noise = true;
 		noise = plan_measure(&l, &p->side[SECOND], &p->side[BENCH]);
 		l.noise = false;
 	}
+	if (p->opt->before != NULL) {
+		side_look(&before, p->opt->before, p->side[BENCH].path);
+		side_prepare(&before);
+		noise = plan_judge(&lb);
+	}
 	prog_print(plan_show(&l, plan_judge(&l), -1), noise);
+	plan_close(&lb);
 	plan_close(&l);
 }
 
@@ -307,10 +331,31 @@ run_pipeline(struct plan *p)
 	return status > 2 && status != 141 ? 2 : status;
 }
 
+/* The device's older dump against the bench, judged, for the judge. */
+static void
+judge_older(struct plan *p, const char *bench)
+{
+	const struct diff_opt o = older(p->opt);
+	struct plan plan = {.opt = &o, .noise = -1, .before = -1};
+	struct pipeline l;
+	side_look(&plan, p->opt->before, bench);
+	side_prepare(&plan);
+	if (plan.holds != p->holds)
+		cli_die("%s: not of the kind that is compared", p->opt->before);
+	if (side_asks_parts(&plan))
+		look_at_pairs(&plan);
+	plan_open(&l, &plan);
+	p->before = judge_ranks(&plan, &l);
+	plan_said_reading(&l);
+	plan_said_folding(&l);
+	plan_said_members(&l);
+	plan_close(&l);
+}
+
 int
 diff_compare(const struct diff_opt *opt, const char *device, const char *bench)
 {
-	struct plan plan = {.opt = opt, .noise = -1};
+	struct plan plan = {.opt = opt, .noise = -1, .before = -1};
 	side_look(&plan, device, bench);
 	const bool prepared = side_prepare(&plan);
 	if (opt->print) {
@@ -321,6 +366,8 @@ diff_compare(const struct diff_opt *opt, const char *device, const char *bench)
 		look_at_pairs(&plan);
 	if (opt->noise != NULL)
 		measure_noise(&plan);
+	if (opt->before != NULL)
+		judge_older(&plan, bench);
 	int status = run_pipeline(&plan);
 	return status < 2 && !prepared ? 2 : status;
 }

@@ -20,6 +20,7 @@ struct diff_opt {
 	const char *behind;             /* rows behind the culprit: how many, or "all" */
 	const char *also;               /* metrics that are measured on request */
 	struct acc_select sel;          /* of step and rank */
+	const char *before;             /* the device's dump before a change */
 	bool all, strict, no_audit, no_fold, go_on;
 	bool print;  /* the pipeline, and run nothing */
 	int kept;    /* of a part: where its records are kept; -1: nowhere */

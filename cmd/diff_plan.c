@@ -219,6 +219,11 @@ plan_judge(struct pipeline *l)
 		p->file = plan->noise;
 		p->file_fd = FD_NOISE;
 	}
+	if (o->before != NULL) {
+		prog_add_set(p, "--before", diff_text("/dev/fd/%d", FD_NOISE));
+		p->file = plan->before;
+		p->file_fd = FD_NOISE;
+	}
 	if (is_entire(plan, &only_bad))
 		prog_add(p, "--all");
 	if (plan->holds == ACC_HOLDS_CONFIGURATION && o->part)

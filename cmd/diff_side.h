@@ -29,6 +29,7 @@ struct plan {
 	bool both_ranked;     /* both have ranks: in two layouts both become one */
 	bool wholly;          /* that is so */
 	int noise;            /* the stream of the bench's second run; -1: none */
+	int before;           /* what was judged of the device before a change; -1: nothing */
 };
 
 /* Look at the sides. Ends accdiff where one cannot be read, or they are of different kinds. */

@@ -8,6 +8,7 @@
 #define ACC_JUDGE_H
 
 #include "acc/accept.h"
+#include "acc/before.h"
 #include "acc/call.h"
 #include "acc/coverage.h"
 #include "acc/file.h"
@@ -217,6 +218,7 @@ struct acc_case {
 		const char *const *allow;
 		uint32_t nallow;
 		struct acc_accept *accept; /* known and accepted, or NULL; the caller's */
+		struct acc_before *before; /* the device before a change, or NULL; the caller's */
 		/* Where the tensors are, so that suspects are recomputed from what was recorded of
 		 * them; NULL: they are not. It stays the caller's. */
 		struct acc_roots *roots;

@@ -69,6 +69,7 @@ static const struct {
 	{"next", ACC_MSG("what to do next")},
 	{"ranks", ACC_MSG("other steps and ranks")},
 	{"accepted", ACC_MSG("accepted as it is")},
+	{"before", ACC_MSG("before the change")},
 	{"other", ACC_MSG("said besides")},
 };
 

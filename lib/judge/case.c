@@ -434,6 +434,8 @@ acc_case_judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0)
 		rc = acc_say_accepted(c, e);
 	if (rc == 0)
+		rc = acc_say_before(c, e);
+	if (rc == 0)
 		rc = acc_explain(c, e);
 	if (rc == 0)
 		rc = acc_take_findings(c, e);

@@ -94,6 +94,9 @@ bool acc_is_folded_side(struct acc_case *c, int side);
 /* Of such ranks: a sum over them that is lost, wrong or no mean is named in place of what takes or gives
  * its summands. */
 int acc_say_sums(struct acc_case *c, struct acc_err *e);
+/* --- before.c --- */
+/* Findings `before`: what became of what was named before a change. */
+int acc_say_before(struct acc_case *c, struct acc_err *e);
 /* --- turned.c --- */
 /* Does the culprit take, by statistics, what ranks took in another order before? Then that is named. */
 int acc_blame_turned(struct acc_case *c, struct acc_finding *f, uint32_t culprit,

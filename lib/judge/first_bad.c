@@ -521,6 +521,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	}
 	if (rc == 0 && i != ACC_NOCALL)
 		rc = acc_find_where(c, s.suspect[i].item, e);
+	const uint32_t first = c->nfinding;
 	if (rc == 0) {
 		if (out != ACC_NOCALL)
 			rc = acc_mark_suspects(&s, i, e);
@@ -542,6 +543,8 @@ judge(struct acc_case *c, struct acc_err *e)
 			rc = acc_say_programs(&s, named, e);
 		if (rc == 0 && out != ACC_NOCALL)
 			rc = acc_say_next(&s, i != ACC_NOCALL ? i : out, e);
+		if (rc == 0)
+			rc = acc_say_fixes(&s, i, first, e);
 		if (rc == 0 && i != ACC_NOCALL)
 			rc = acc_say_ranks(c, s.ranks, s.suspect[i].call, s.first, s.nfirst,
 				"stands out", e);

@@ -344,6 +344,9 @@ const char *acc_audit_text(struct acc_case *c, const struct acc_item *it, int si
 /* Why the audit does not decide, "" where it does, or was not asked for; NULL: no memory, or
  * reading fails. */
 const char *acc_audit_open_question(struct scan *s, const struct suspect *x, struct acc_err *e);
+/* fix.c: findings `next`, rule fix: what the vendors' accounts do about the culprit (or ACC_NOCALL), and about a
+ * constant that was warned of since finding `first`. */
+int acc_say_fixes(struct scan *s, uint32_t chosen, uint32_t first, struct acc_err *e);
 /* The finding that the bench itself is wrong, if it is. */
 int acc_say_bench(struct scan *s, struct acc_err *e);
 
