@@ -220,6 +220,60 @@ is_masked(struct acc_case *c, uint32_t call, const char **softmax, struct acc_er
 	return rc;
 }
 
+/* What removes what is too large, on purpose. */
+static bool
+is_clip(const struct acc_call *k)
+{
+	static const char *const clips[] = {"*clamp*", "*.clip.*", "*.clip_.*", "*.hardtanh*",
+		"*.relu6*", "*.nan_to_num*", "*.minimum.*", "*.maximum.*"};
+	bool is = false;
+	for (size_t i = 0; i < sizeof clips / sizeof *clips; i++)
+		is |= k->key[ACC_A] != NULL && acc_glob(clips[i], acc_str(k->key[ACC_A]));
+	return is;
+}
+
+/* Follow the outputs that hold infinities or the largest numbers. *odd: there are any; false: one holds NaN. */
+static bool
+follow_all(const struct acc_case *c, uint32_t call, struct masked *m, bool *odd)
+{
+	const struct acc_call *k = &c->call[call];
+	bool fine = true;
+	*odd = false;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || !acc_is_output(it) ||
+			!(it->a_nan || it->a_inf || it->a_full))
+			continue;
+		fine &= !it->a_nan;
+		*odd = true;
+		follow(m, it->id[ACC_A]);
+	}
+	return fine;
+}
+
+/* Everything that takes the infinities either hands them on or clips them, which leaves what it would of the
+ * number that was too large: the first that clips; NULL: not so. */
+static const char *
+clipped(const struct acc_case *c, uint32_t call)
+{
+	const uint32_t segment = c->call[call].segment;
+	struct masked m = {.n = 0};
+	const char *by = NULL;
+	bool odd, only = follow_all(c, call, &m, &odd) && odd;
+	for (uint32_t i = call + 1; only && i < c->ncall && c->call[i].segment == segment; i++) {
+		const struct acc_call *k = &c->call[i];
+		/* What happens in a module is seen in its op calls. */
+		if (k->module || !is_given(c, i, &m))
+			continue;
+		only = follow_all(c, i, &m, &odd);
+		if (is_clip(k) && !odd)
+			by = by == NULL ? k->key[ACC_A] : by;
+		else
+			only &= k->cls == ACC_OP_MOVE && !k->backward;
+	}
+	return only && !m.lost ? by : NULL;
+}
+
 static bool
 is_odd(const struct acc_item *it)
 {
@@ -313,6 +367,9 @@ acc_harmless(struct acc_case *c, uint32_t call, struct acc_err *e)
 		return acc_say(&c->mem,
 			"no harm: %s looks for it, and nothing takes it: the program skips this step",
 			test);
+	const char *clip = clipped(c, call);
+	if (clip != NULL)
+		return acc_say(&c->mem, "no harm: %s clips it, and nothing else takes it", clip);
 	if (is_masked(c, call, &softmax, e) < 0)
 		return NULL;
 	return softmax == NULL ? "" : acc_say(&c->mem, "no harm: a mask that %s removes", softmax);

@@ -258,10 +258,14 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 		if (!isfinite(x))
 			continue;
 		double d = fabs(x - y);
-		/* What the digits leave open is no difference; of a large one it is no matter. */
+		/* What the digits leave open is no difference; of a large one it is no matter. Integers are
+		 * exact, but their statistics have no more digits; of one that both write so the digits are the
+		 * same. */
 		double open = (short_a ? open_digits(x) : 0) + (short_b ? open_digits(y) : 0);
-		if (!it->exact && d <= 4 * open)
-			d = fmax(0, d - open);
+		if (it->exact && short_a && short_b)
+			open = 0;
+		if (d <= (it->exact ? 1 + 0x1p-40 : 4) * open)
+			d = fmax(0, d - open * (1 + 0x1p-40));
 		double den = fabs(y) + (i == NORM ? 0 : scale);
 		if (i == NORM)
 			d = fmax(0, d - acc_stat_norm_rounding(tiny, fabs(y), (double)n) -

@@ -341,7 +341,7 @@ reason(const struct acc_case *c, const struct unmatched *l, bool calls,
 		return "; the other framework splits operators differently";
 	if (l->recomputed > 0 && 2 * l->recomputed > l->calls && l->again)
 		return "; forward calls during backward: one side recomputes its activations";
-	if (2 * l->outside > l->calls)
+	if (l->outside == l->calls)
 		return "; before or after what the other side recorded: a different range, or a run"
 		       " that stopped";
 	if (2 * l->beside > l->calls)
