@@ -135,6 +135,8 @@ struct acc_curves {
 /* local.c: gradients without a step get one; local norms without names join the other side's. */
 void acc_curve_place(struct curve_set *s);
 int acc_curve_join_local(struct acc_curves *cs, struct acc_err *e);
+/* Where one side's local norms are squares of the other's: so are the other's from now on. */
+int acc_curve_square(struct acc_curves *cs, struct acc_err *e);
 /* collect.c */
 int acc_curve_take(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *r,
 	struct acc_err *e);

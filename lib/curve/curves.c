@@ -134,7 +134,9 @@ acc_curves_judge(struct acc_curves *cs, struct acc_err *e)
 	struct curve_set *s = &cs->set[0];
 	for (unsigned k = 0; k < cs->nset; k++)
 		acc_curve_place(&cs->set[k]);
-	int rc = acc_curve_join_local(cs, e);
+	int rc = acc_curve_square(cs, e);
+	if (rc == 0)
+		rc = acc_curve_join_local(cs, e);
 	for (unsigned k = 0; k < cs->nset && rc == 0; k++)
 		rc = acc_curve_split(&cs->set[k], &cs->mem, e);
 	if (rc < 0)
