@@ -74,11 +74,13 @@ static int
 check(struct acc_replay *r, const struct slot *s, const struct acc_dense *g)
 {
 	for (int i = 0; i < SLOTS; i++) {
-		if (s[i].x == NULL)
+		/* What the step makes is as large as its gradient. */
+		const struct acc_dense *x = s[i].x == NULL && s[i].out != NULL ? g : s[i].x;
+		if (x == NULL)
 			continue;
-		if (s[i].x->n != g->n)
+		if (x->n != g->n)
 			return acc_cannot(r, "its inputs do not fit each other");
-		if (s[i].out != NULL && acc_out_shape(r, s[i].out, s[i].x->shape, s[i].x->ndim) < 0)
+		if (s[i].out != NULL && acc_out_shape(r, s[i].out, x->shape, x->ndim) < 0)
 			return ACC_EUNSUP;
 	}
 	return 0;
@@ -161,7 +163,8 @@ scaling(struct acc_replay *r, double *scale)
 }
 
 /* The slots of the k-th parameter of n. Outputs: the parameters alone, or what the arguments of
- * the call are afterwards, in their order: parameters, gradients, states. */
+ * the call are afterwards, in their order: parameters, gradients, states; the first state also where the step
+ * makes it, as that of momentum. */
 static int
 slots(struct acc_replay *r, struct acc_dense *out, uint32_t k, uint32_t n, const char *const *name,
 	struct slot *s)
@@ -178,8 +181,12 @@ slots(struct acc_replay *r, struct acc_dense *out, uint32_t k, uint32_t n, const
 	s[PARAM].out = &out[k];
 	if (r->nrec == n)
 		return 0;
-	if (r->nrec != n * (lists + 1))
+	const bool makes = s[FIRST].x == NULL && lists == 1 && name[FIRST] != NULL &&
+			   strcmp(name[FIRST], "momentum_buffer_list") == 0 && r->nrec == 3 * n;
+	if (r->nrec != n * (lists + 1) && !makes)
 		return acc_cannot(r, "outputs that are not understood");
+	if (makes)
+		s[FIRST].out = &out[2 * n + k];
 	for (uint32_t i = FIRST, at = 2; i < SLOTS; i++)
 		if (s[i].x != NULL)
 			s[i].out = &out[at++ * n + k];
