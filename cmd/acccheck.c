@@ -4,12 +4,13 @@
 #include <getopt.h>
 #include <stdlib.h>
 
-enum { ALL = 256, APART, RULES, PRINT_RULES };
+enum { ALL = 256, APART, RULES, ROOT, PRINT_RULES };
 
 static const struct cli_opt options[] = {
 	{ALL, "all", NULL, "show what is equal, and hints, too"},
 	{APART, "apart", NULL, "advise against nothing that both sides have alike"},
 	{RULES, "rules", "FILE", "rows of your own, beside those of the check-list"},
+	{ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},
 	{PRINT_RULES, "print-rules", NULL, "print the check-list, to see and borrow from it"},
 	{0, NULL, NULL, NULL},
 };
@@ -90,17 +91,19 @@ main(int argc, char **argv)
 {
 	struct acc_err e = {0};
 	struct acc_checklist *cl = acc_checklist_new(&e);
-	struct acc_check_opt opt = {.list = cl};
+	struct acc_check_opt opt = {.list = cl, .roots = acc_roots_open(&e)};
 	size_t nlog;
 	for (size_t i = 0; cl != NULL && i < acc_ncheck_lists; i++)
 		if (acc_checklist_add(cl, acc_check_lists[i].text, acc_check_lists[i].n,
 			    acc_check_lists[i].name, &e) < 0)
 			cli_die_err(&e);
-	if (cl == NULL)
+	if (cl == NULL || opt.roots == NULL)
 		cli_die_err(&e);
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
 		if (key == RULES)
 			add_file(cl, optarg);
+		if (key == ROOT && acc_roots_move(opt.roots, optarg, &e) < 0)
+			cli_usage("%s", cli_err(&e));
 		if (key == PRINT_RULES)
 			print_and_exit();
 		opt.all |= key == ALL;
@@ -116,6 +119,7 @@ main(int argc, char **argv)
 	write_result(ck, out);
 	acc_check_close(ck);
 	acc_in_close(in);
+	acc_roots_close(opt.roots);
 	acc_checklist_free(cl);
 	return cli_finish(out);
 }

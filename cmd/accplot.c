@@ -1,5 +1,7 @@
 #include "acc/file.h"
 #include "cli.h"
+#include "acc/check.h"
+#include "acc/say.h"
 #include "acc/plot.h"
 
 #include <errno.h>
@@ -159,15 +161,66 @@ copy(int from, const char *path)
 		cli_die("%s: %s", path == NULL ? "standard output" : path, strerror(errno));
 }
 
+static int
+add_point(void *arg, struct acc_rec *r, struct acc_err *e)
+{
+	return acc_plot_add(arg, r, 0, e);
+}
+
+/* What the check-list knows of the two configurations, if there are any. */
+static struct acc_check *
+open_check(struct acc_checklist *cl)
+{
+	struct acc_err e = {0};
+	const struct acc_check_opt opt = {.list = cl};
+	struct acc_check *ck = cl == NULL ? NULL : acc_check_open(&opt, &e);
+	for (size_t i = 0; ck != NULL && i < acc_ncheck_lists; i++)
+		if (acc_checklist_add(cl, acc_check_lists[i].text, acc_check_lists[i].n,
+			    acc_check_lists[i].name, &e) < 0)
+			cli_die_err(&e);
+	if (ck == NULL)
+		cli_die_err(&e);
+	return ck;
+}
+
+/* Before a run: the learning rates that configurations give. */
+static void
+draw_rates(struct acc_plot *p, struct acc_check *ck)
+{
+	static const char *const side[] = {"device", "bench"};
+	struct acc_err e = {0};
+	const char *why[2];
+	int rc = acc_check_judge(ck, &e);
+	if (rc == 0)
+		rc = acc_check_rates(ck, add_point, p, why, &e);
+	if (rc < 0)
+		cli_die_err(&e);
+	for (int s = 0; s < 2; s++)
+		if (why[s] != NULL && why[s][0] != '\0')
+			cli_die("%s: no learning rates can be drawn: %s", acc_tr(side[s]),
+				acc_tr(why[s]));
+}
+
 static void
 read_all(struct acc_plot *p, struct acc_in *in, const char *const *noise, size_t nnoise)
 {
 	struct acc_err e = {0};
 	struct acc_rec *r;
 	int rc;
-	while ((rc = acc_in_next(in, &r, &e)) > 0)
-		if ((rc = acc_plot_add(p, r, 0, &e)) < 0)
+	struct acc_checklist *cl = acc_checklist_new(&e);
+	struct acc_check *ck = open_check(cl);
+	while ((rc = acc_in_next(in, &r, &e)) > 0) {
+		const bool param = acc_rec_is(r, "param") ||
+				   acc_str_is(acc_get_text(r, "a.", "kind"), "param") ||
+				   acc_str_is(acc_get_text(r, "b.", "kind"), "param");
+		rc = param ? acc_check_add(ck, r, &e) : acc_plot_add(p, r, 0, &e);
+		if (rc < 0)
 			break;
+	}
+	if (rc == 0 && acc_check_params(ck) > 0)
+		draw_rates(p, ck);
+	acc_check_close(ck);
+	acc_checklist_free(cl);
 	if (rc < 0)
 		cli_die_err(&e);
 	for (size_t i = 0; i < nnoise; i++)

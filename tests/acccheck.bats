@@ -539,3 +539,22 @@ broken() { # device, bench
 	sides 1 mega.sh -- l2.json
 	row optimizer '.bad == "error"'
 }
+
+@test "versions that are not released together are told: MindSpore, torch_npu, CANN, driver" {
+	check() { # CANN, driver, package==version...
+		printf 'ASCEND_TOOLKIT_HOME=/usr/local/Ascend/ascend-toolkit/%s\nHOME=/root\nPATH=/bin\n' "$1" >v.env
+		printf '| npu-smi %s                 Version: %s |\n' "$2" "$2" >v.smi
+		shift 2
+		printf '%s\n' "$@" >v.pip
+		run -0 bash -c "accdump-read v.env v.smi v.pip | acccheck | accfmt"
+	}
+	check 8.1.RC1 25.0.rc1 mindspore==2.6.0 mindformers==1.5.0 torch==2.5.1 torch_npu==2.5.1
+	[[ $output != *"made for another"* && $output != *"released with"* ]] || { echo "$output"; return 1; }
+	check 8.0.RC3 25.0.rc1 mindspore==2.6.0
+	[[ $output == *"cann: "*"MindSpore 2.6.0 is released with another CANN"* && $output != *npu_driver:* ]]
+	check 8.0.RC3 23.0.rc1 torch==2.3.1 torch_npu==2.3.1
+	[[ $output == *"torch_npu 2.3.1 is made for another CANN"*"npu_driver: 23.0.rc1 "*"it is older than the driver that CANN "* ]]
+	# Of no row of the tables nothing is said.
+	check 9.9.9 23.0.rc1 mindspore==2.5.0 torch==2.9.0 torch_npu==2.9.0
+	[[ $output != *"made for another"* && $output != *"released with"* ]]
+}

@@ -43,6 +43,8 @@ acc_check_add(struct acc_check *ck, const struct acc_rec *r, struct acc_err *e)
 			rc = acc_side_add(&ck->side[s], r, prefix[s], e);
 			n = 1;
 		}
+	if (rc == 0 && n == 0 && acc_rec_is(r, "source") && ck->opt.roots != NULL)
+		return acc_roots_add(ck->opt.roots, r, e) < 0 ? e->code : 0;
 	return rc < 0 ? rc : n > 0 ? 1 : acc_check_tokens(ck, r, e);
 }
 
@@ -143,6 +145,9 @@ const char *
 acc_check_nothing(const struct acc_check *ck)
 {
 	bool one = ck->side[0].n == 0 || ck->side[1].n == 0;
+	/* A batch by itself. */
+	if (ck->batches > 0)
+		return NULL;
 	if (ck->side[0].n + ck->side[1].n == 0)
 		return "no parameter: is it a configuration that was read?";
 	if (ck->judged + ck->compared + ck->nverdict > 0 || ck->status != 0)

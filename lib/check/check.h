@@ -3,6 +3,7 @@
 #define CHECK_CHECK_H
 
 #include "acc/check.h"
+#include "acc/kernel.h"
 #include "dump/config/dialect.h"
 #include "rule/expr.h"
 
@@ -142,6 +143,18 @@ struct remark {
 	double value;
 };
 
+/* The tensors of a batch, by their names. */
+enum { TOKENS, LABELS, LOSS_MASK, NROLES };
+struct tokens {
+	const char *name, *place, *src; /* place: its name but for the role */
+	double min, max;
+	int64_t step, rank;
+	struct acc_ref ref;
+	int side, role;
+	bool measured;
+	bool read; /* ref and src are its contents */
+};
+
 struct acc_check {
 	struct acc_check_opt opt;
 	struct side side[2];
@@ -149,13 +162,8 @@ struct acc_check {
 	size_t nverdict, verdict_cap;
 	struct remark *remark;
 	size_t nremark, remark_cap;
-	struct tokens {
-		const char *name;
-		double min, max;
-		int side;
-		bool measured;
-	} * tokens;
-	size_t ntokens, tokens_cap;
+	struct tokens *tokens;
+	size_t ntokens, tokens_cap, batches; /* batches: that were looked into */
 	bool *must; /* of each row: that the sides differ would break a rule of level error */
 	struct acc_arena mem;
 	struct acc_rec rec;
@@ -173,6 +181,10 @@ struct remark *acc_check_say(struct acc_check *ck, const char *what, struct acc_
 /* A record of tokens? Keep it. 1, 0, < 0. */
 int acc_check_tokens(struct acc_check *ck, const struct acc_rec *r, struct acc_err *e);
 int acc_check_ids(struct acc_check *ck, struct acc_err *e);
+/* The number that a row of the list is on a side. */
+double acc_check_known(const struct acc_check *ck, int side, const char *row, double otherwise);
+/* batch.c: labels against tokens, and padding. */
+int acc_check_batches(struct acc_check *ck, struct acc_err *e);
 int acc_check_record(struct acc_check *ck, const struct verdict *v);
 int acc_check_remark_record(struct acc_rec *r, const struct acc_arena *mem, const struct remark *m);
 

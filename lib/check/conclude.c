@@ -157,7 +157,7 @@ say_not_given(struct acc_check *ck, struct acc_err *e)
 		for (int s = 0; s < 2; s++)
 			given[s] = env ? ck->side[s].whole_env : ck->side[s].has[kinds[i].d];
 		bool a = given[0], b = given[1] || ck->side[1].n == 0;
-		if ((a && b) || ck->opt.apart)
+		if ((a && b) || ck->opt.apart || acc_check_params(ck) == 0)
 			continue;
 		struct remark *m = acc_check_say(ck, "missing", e);
 		if (m == NULL)
@@ -241,15 +241,25 @@ say_sum(struct acc_check *ck, struct acc_err *e)
 			differ += v->differs;
 	}
 	for (size_t i = 0; i < ck->nremark; i++)
-		bad[LEVEL_ERROR] += ck->remark[i].rule != NULL &&
-				    strcmp(ck->remark[i].rule, "input_ids") == 0;
+		if (ck->remark[i].rule != NULL &&
+			(strcmp(ck->remark[i].rule, "input_ids") == 0 ||
+				strcmp(ck->remark[i].rule, "shift") == 0 ||
+				strcmp(ck->remark[i].rule, "padding") == 0))
+			bad[strcmp(ck->remark[i].what, "rule") == 0 ? LEVEL_ERROR
+								    : LEVEL_WARNING]++;
 	/* Of nothing that was looked at nothing is clean. */
 	if (acc_check_nothing(ck) != NULL)
 		return 0;
 	struct remark *m = acc_check_say(ck, ck->status == 0 ? "clean" : "rule", e);
 	if (m == NULL)
 		return ACC_ENOMEM;
-	if (ck->side[1].n == 0)
+	if (acc_check_params(ck) == 0)
+		m->text = acc_say(&ck->mem,
+			"%zu batch%s of tokens: %zu rule%s broken, %zu warning%s", ck->batches,
+			ck->batches == 1 ? "" : "es", bad[LEVEL_ERROR],
+			bad[LEVEL_ERROR] == 1 ? "" : "s", bad[LEVEL_WARNING],
+			bad[LEVEL_WARNING] == 1 ? "" : "s");
+	else if (ck->side[1].n == 0)
 		m->text = acc_say(&ck->mem, "one side alone: %zu rule%s broken, %zu warning%s",
 			bad[LEVEL_ERROR], bad[LEVEL_ERROR] == 1 ? "" : "s", bad[LEVEL_WARNING],
 			bad[LEVEL_WARNING] == 1 ? "" : "s");
@@ -270,6 +280,8 @@ int
 acc_check_conclude(struct acc_check *ck, struct acc_err *e)
 {
 	int rc = say_rules(ck, LEVEL_ERROR, "rule", e);
+	if (rc == 0)
+		rc = acc_check_batches(ck, e);
 	if (rc == 0)
 		rc = acc_check_ids(ck, e);
 	if (rc == 0)

@@ -4,23 +4,25 @@
 
 #include <math.h>
 
-/* input_ids, tokens or labels, as the last part of a name: step_0/rank_0/tokens, kwargs.input_ids */
-static bool
-is_tokens(struct acc_str name)
+/* input_ids, tokens, labels or loss_mask, as the last part of a name: step_0/rank_0/tokens, kwargs.input_ids. Its role,
+ * or NROLES; *place: how much of the name stands before it. */
+static int
+role_of(struct acc_str name, uint32_t *place)
 {
-	static const char *const names[] = {"input_ids", "tokens", "labels"};
+	static const char *const names[] = {"input_ids", "tokens", "labels", "loss_mask"};
+	static const int roles[] = {TOKENS, TOKENS, LABELS, LOSS_MASK};
 	for (int cut = 0; cut < 3; cut++) {
 		uint32_t i = name.n;
 		while (i > 0 && name.p[i - 1] != '.' && name.p[i - 1] != '/')
 			i--;
 		for (size_t k = 0; k < sizeof names / sizeof *names; k++)
 			if (acc_str_is((struct acc_str){name.p + i, name.n - i}, names[k]))
-				return true;
+				return *place = i, roles[k];
 		if (i == 0)
-			return false;
+			return NROLES;
 		name.n = i - 1; /* input_ids.0, tokens.npy */
 	}
-	return false;
+	return NROLES;
 }
 
 static int
@@ -29,7 +31,10 @@ add(struct acc_check *ck, const struct acc_rec *r, const char *prefix, int side,
 	struct acc_str name = acc_get_text(r, prefix, "name"),
 		       dtype = acc_get_text(r, prefix, "dtype");
 	double min, max;
-	if (!is_tokens(name) || (dtype.n > 0 && dtype.p[0] != 'i' && dtype.p[0] != 'u'))
+	uint32_t place;
+	const int role = role_of(name, &place);
+	if (role == NROLES ||
+		(role != LOSS_MASK && dtype.n > 0 && dtype.p[0] != 'i' && dtype.p[0] != 'u'))
 		return 0;
 	bool measured = acc_as_f64(acc_get(r, prefix, "s.min"), &min) &&
 			acc_as_f64(acc_get(r, prefix, "s.max"), &max);
@@ -41,11 +46,21 @@ add(struct acc_check *ck, const struct acc_rec *r, const char *prefix, int side,
 		return ACC_ENOMEM;
 	ck->tokens = grown;
 	struct tokens *t = &ck->tokens[ck->ntokens++];
-	*t = (struct tokens){.side = side, .measured = measured};
+	*t = (struct tokens){.side = side,
+		.role = role,
+		.measured = measured,
+		.step = acc_get_int(r, prefix, "step", INT64_MIN),
+		.rank = acc_get_int(r, prefix, "rank", INT64_MIN)};
 	if (measured)
 		t->min = min, t->max = max;
+	struct acc_str src = acc_get_text(r, prefix, "src");
+	struct acc_err ignored = {0};
+	t->read = acc_ref_get(r, prefix, &t->ref, &ignored) > 0 &&
+		  acc_dtype_of(t->ref.dtype)->size > 0;
 	t->name = acc_arena_copy(&ck->mem, name.p, name.n);
-	return t->name == NULL ? acc_nomem(e) : 1;
+	t->place = acc_arena_copy(&ck->mem, name.p, place);
+	t->src = acc_arena_copy(&ck->mem, src.p, src.n);
+	return t->name == NULL || t->place == NULL || t->src == NULL ? acc_nomem(e) : 1;
 }
 
 int
@@ -61,8 +76,8 @@ acc_check_tokens(struct acc_check *ck, const struct acc_rec *r, struct acc_err *
 	return rc;
 }
 
-static double
-known(const struct acc_check *ck, int side, const char *row, double otherwise)
+double
+acc_check_known(const struct acc_check *ck, int side, const char *row, double otherwise)
 {
 	uint32_t at = acc_checklist_find(ck->opt.list, acc_str(row));
 	double v = otherwise;
@@ -78,8 +93,10 @@ acc_check_ids(struct acc_check *ck, struct acc_err *e)
 	size_t unmeasured = 0;
 	for (size_t i = 0; i < ck->ntokens; i++) {
 		const struct tokens *t = &ck->tokens[i];
-		double vocab = known(ck, t->side, "vocab_size", NAN);
-		double ignored = known(ck, t->side, "ignore_token_id", -100);
+		if (t->role == LOSS_MASK)
+			continue;
+		double vocab = acc_check_known(ck, t->side, "vocab_size", NAN);
+		double ignored = acc_check_known(ck, t->side, "ignore_token_id", -100);
 		unmeasured += !t->measured;
 		bool low = t->measured && t->min < 0 &&
 			   !(t->min == ignored && strstr(t->name, "labels") != NULL);
