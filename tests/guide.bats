@@ -1,0 +1,145 @@
+# Steps of the vendors' guides, on what their tools recorded: tests/data/make_guide.py.
+load helper
+
+setup_file() {
+	tar xzf "$DATA/guide.tar.gz" -C "$BATS_FILE_TMPDIR"
+}
+
+setup() {
+	cd "$BATS_FILE_TMPDIR" || return 1
+}
+
+has() { # text...: each is in the output
+	local text
+	for text; do
+		[[ $output == *"$text"* ]] || { echo "no: $text"; echo "$output"; return 1; }
+	done
+}
+
+@test "a fix is verified: what is gone, left and new" {
+	run -1 accdiff --before=before/old before/new before/bench
+	has "gone: Torch.einsum.0.forward was named before the change, and is not bad now, off by 0.00072 (rms) then and 0 now" \
+		"left: Functional.gelu.0.forward was bad before the change, too, but behind what was named then" \
+		"before the change 2 op calls or weights were bad: 1 of them are not now, 1 are; 0 that were not are now"
+	# The other way round: what was mended is broken again.
+	run -1 accdiff --before=before/new before/old before/bench
+	has "new: Torch.einsum.0.forward was compared before the change, and was not bad" \
+		"left: Functional.gelu.0.forward was named before the change; now another is, and it is bad still"
+	run -0 accdiff --before=before/new before/bench before/bench
+	has "gone: Functional.gelu.0.forward was named" "1 of them are not now, 0 are; 0 that"
+	run -1 bash -c "$(accdiff --print-pipeline --before=before/old before/new before/bench | grep -v '^#')"
+	has "gone: Torch.einsum.0.forward"
+	fails "--before cannot be combined with --noise" accdiff --before=before/old -n before/bench before/new before/bench
+	fails "none: no such file" accdiff --before=none before/new before/bench
+	accalign before/new before/bench >pairs.acc
+	fails "nothing was judged in it: is accfirstbad missing" accfirstbad --before=pairs.acc pairs.acc
+}
+
+@test "each kind of culprit has the fix of the guides" {
+	run -1 accdiff before/old before/bench
+	has "next: Torch.einsum.0.forward: where it is a constant, compute it on both sides in double and cast it, or on the device"
+	run -1 accdiff before/new before/bench
+	has "next: Functional.gelu.0.forward: until its kernel is right, use another: its formula written out"
+}
+
+@test "an overflow that a clamp takes away does no harm, one that goes on does" {
+	run -0 bash -c "accdump-read clip/clamped | accmetric | accfirstbad | accfmt"
+	has "output 0 has Inf in 5 of its 16 elements" "no harm: Tensor.clamp.0.forward clips it, and nothing else takes it"
+	run -1 bash -c "accdump-read clip/added | accmetric | accfirstbad | accfmt"
+	[[ $output != *"no harm"* ]]
+}
+
+@test "a batch by itself: shift by one, padding, the vocabulary" {
+	check() { # status, batch, key of the configuration...
+		local want=$1 batch=$2
+		shift 2
+		{
+			printf 'run_mode: train\nrunner_config: {epochs: 1}\nparallel_config: {data_parallel: 1}\nmodel:\n  model_config:\n    type: LlamaConfig\n'
+			printf "    param_init_type: float32\n"
+			[ $# -eq 0 ] || printf '    %s\n' "$@"
+		} >c.yaml
+		run -"$want" bash -c "set -o pipefail; accdump-read c.yaml batch/$batch | acccheck | accfmt"
+	}
+	check 0 good "vocab_size: 320" "pad_token_id: 0"
+	check 0 same "vocab_size: 320"
+	check 1 good "vocab_size: 250"
+	has "and its vocabulary has 250: the embedding reads memory that is not its own"
+	check 1 twice "vocab_size: 320"
+	has "labels of the device are the tokens 2 further, where a model learns the one behind"
+	check 1 one "vocab_size: 320"
+	has "are the tokens 1 further at 59 of 60 places that count; not at row 2, place 5"
+	check 0 masked "pad_token_id: 0"
+	check 1 padded "pad_token_id: 0"
+	has "of 9 places of padding (token 0) 9 count in the loss, the first in row 1, place 10"
+	check 0 masked "pad_token_id: 2"
+	has "rows end in token 0 again and again, and pad_token_id is 2"
+	# No configuration at all; two sides, of which one shifts.
+	run -0 bash -c "accdump-read batch/good | acccheck | accfmt"
+	has "1 batch of tokens: 0 rules broken, 0 warnings"
+	run -0 bash -c "accdump-read batch/good | accalign - batch/same | acccheck | accfmt"
+	has "labels of the device are the tokens 1 further, those of the bench 0"
+}
+
+@test "local norms: squares, as the guide's patch prints them, against norms" {
+	run -0 bash -c "accalign norms/npu.log norms/gpu.log | acccurve | accfmt"
+	has "the local norms of the bench are the squares of the device's" "6 are joined to the device's by place, of which 6 agree within 2 %"
+	run -0 bash -c "accalign norms/gpu.log norms/npu.log | acccurve | accfmt"
+	has "the local norms of the device are the squares of the bench's"
+	sed 's/\(local_norm.0.weight: \)0/\11/' norms/npu.log >other.log
+	run -1 bash -c "set -o pipefail; accalign other.log norms/gpu.log | acccurve | accfmt"
+	has "local_norm/0.weight" "are the squares of"
+	run -0 bash -c "accalign norms/npu.log norms/npu.log | acccurve | accfmt"
+	[[ $output != *squares* ]]
+}
+
+@test "learning rates are drawn of the configurations alone" {
+	printf 'lr_schedule: {type: CosineWithWarmUpLR, learning_rate: 1.e-3, lr_end: 1.e-5, warmup_steps: 10, total_steps: 110}\nmodel:\n  model_config: {type: LlamaConfig}\n' >a.yaml
+	printf 'torchrun pretrain_gpt.py --num-layers 2 --hidden-size 8 --lr 0.001 --min-lr 0.00001 --lr-decay-style cosine --lr-warmup-iters 10 --train-iters 110\n' >b.sh
+	run -0 bash -c "accdump-read a.yaml | accalign - b.sh | accplot"
+	has "110 steps; no difference"
+	sed -i 's/cosine/linear/' b.sh
+	run -0 bash -c "accdump-read a.yaml | accalign - b.sh | accplot"
+	has "110 steps; differ by up to 0.0001"
+	run -0 bash -c "accdump-read b.sh | accplot"
+	has "110 steps of b.sh"
+	sed -i 's/--train-iters 110//' b.sh
+	fails "device: no learning rates can be drawn: the number of its steps is not known" bash -c "accdump-read b.sh | accplot"
+}
+
+@test "the optimizer alone, with gradients that were loaded: foreach and fused, by parameter" {
+	for kind in adam-foreach:40 adamw-fused:40 sgd-foreach:32; do
+		run -0 bash -c "accdump-read optim/${kind%:*} | accaudit | accfirstbad | accfmt"
+		has "audit: ${kind#*:} outputs pass recomputation from their inputs"
+		[[ $output != *"not audited"* ]]
+		run -1 accdiff "optim/${kind%:*}-wrong" "optim/${kind%:*}"
+		has ".0.forward: output 2 is off by up to 0.0005" "one element is wrong: number 0; the bench's is right"
+	done
+}
+
+@test "integers by statistics of six digits are equal within these" {
+	stat() { # largest, norm: as MindSpore writes them
+		echo "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,Min Value,L2Norm Value"
+		echo "Gather,Default_Gather-op0,0,0,1733905446000000,input,1,64,int32,\"(2, 8)\",$1,2,$2,"
+		echo "Gather,Default_Gather-op0,0,0,1733905446000001,output,0,64,float32,\"(2, 8)\",1.5,-1.25,3.48829,"
+	}
+	mkdir -p whole six other
+	stat 1234567 2469136.25 >whole/statistic.csv
+	stat 1.23457e+06 2.46914e+06 >six/statistic.csv
+	stat 1.23456e+06 2.46914e+06 >other/statistic.csv
+	run -0 accdiff six whole
+	has "1 op call compared" "(1 identical)"
+	run -0 accdiff whole six
+	has "(1 identical)"
+	# Of the same number both write the same digits.
+	run -0 accdiff six other
+	has "(0 identical)"
+	run -0 accdiff whole other
+	has "(0 identical)"
+}
+
+@test "gen_report's table has names in its document's form: a backward call's number is that of its forward call" {
+	run -1 accdiff --all -f csv -c maca-names before/new before/bench
+	has $'\n'"torch.nn.functional.gelu.7.fwd.output.0," $'\n'"torch.nn.functional.gelu.7.bwd.input.0,"
+	[[ $output != *$'\n'Functional.* ]]
+	accdump-read -p forward -k tensor before/bench | accfmt --tsv -c key | tail -n +2 | grep -v '^Module' | uniq | sed -n 8p | grep -qx Functional.gelu.0.forward
+}
