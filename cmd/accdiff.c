@@ -38,12 +38,13 @@ enum {
 	BASELINE,
 	NEW_BASELINE,
 	BEFORE,
+	NEXT,
 	SCALE,
 	EXPECT,
 	STRICT,
 	PRINT,
 	FORMAT, /* and those behind it: of each format */
-	MAX_OPTIONS = 58
+	MAX_OPTIONS = 64
 };
 
 static struct cli_opt options[MAX_OPTIONS] = {
@@ -83,6 +84,7 @@ static const struct cli_opt other_options[] = {
 	{IGNORE, "ignore", "GLOB[=REASON]", "accuse no op call or weight of this name"},
 	{BASELINE, "baseline", "FILE", "accept what is in FILE and not worse by now"},
 	{NEW_BASELINE, "write-baseline", "FILE", "write what was found, for --baseline"},
+	{NEXT, "next", "FILE", "write the recorder's settings for what to record next"},
 	{BEFORE, "before", "OLD", "the device's dump before a change: what that mended"},
 	{SCALE, "scale", "X", "multiply the limits by X, 1 or more"},
 	{EXPECT, "expect-ranks", "N", "trouble if the device lacks one of ranks 0 to N-1"},
@@ -130,6 +132,7 @@ static const struct {
 	{BASELINE, JUDGING | TENSORS},
 	{NEW_BASELINE, JUDGING | TENSORS},
 	{BEFORE, TENSORS},
+	{NEXT, JUDGING | TENSORS},
 	{SCALE, JUDGING | TENSORS},
 	{EXPECT, TENSORS},
 	{RULES, JUDGING},

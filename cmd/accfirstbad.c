@@ -14,6 +14,7 @@ enum {
 	BASELINE,
 	WRITE_BASELINE,
 	BEFORE,
+	NEXT,
 	SCALE,
 	EXPECT_RANKS,
 	STRICT,
@@ -49,6 +50,7 @@ static const struct cli_opt options[] = {
 	{IGNORE, "ignore", "GLOB[=REASON]", "accuse no op call or weight of this name"},
 	{BASELINE, "baseline", "FILE", "accept what is in FILE and not worse by now"},
 	{WRITE_BASELINE, "write-baseline", "FILE", "write what was found, for --baseline"},
+	{NEXT, "next", "FILE", "write the recorder's settings for what to record next"},
 	{BEFORE, "before", "FILE", "the judged dump before a change: what it mended"},
 	{SCALE, "scale", "X", "multiply the limits by X, 1 or more"},
 	{NO_RULE, "no-rule", "ID", "as if accaudit had this rule switched off"},
@@ -87,6 +89,7 @@ list(void)
 
 static struct acc_roots *roots; // reachable when an option ends the program
 static const char *baseline;    // the file to write, or NULL
+static const char *settings;    // the same, of what to record next
 
 static struct acc_rules *
 parse(const char *text, size_t n, const char *where)
@@ -287,6 +290,23 @@ write_baseline(struct acc_case *c, const char *path)
 	if (f == NULL || fclose(f) != 0 || !good)
 		cli_die("%s: cannot write:", path);
 	acc_buf_release(&line);
+}
+
+/* The first of what is to be recorded again: the recorder's own file for it. */
+static void
+write_settings(const struct acc_case *c, const char *path)
+{
+	const char *text = NULL;
+	for (uint32_t i = 0; i < c->nfinding && text == NULL; i++)
+		text = c->finding[i].settings;
+	if (text == NULL) {
+		cli_warn("--next: nothing is to be recorded again: %s is not written", path);
+		return;
+	}
+	FILE *f = fopen(path, "we");
+	bool good = f != NULL && fputs(text, f) >= 0;
+	if (f == NULL || fclose(f) != 0 || !good)
+		cli_die("%s: cannot write:", path);
 }
 
 static void
@@ -494,6 +514,8 @@ main(int argc, char **argv)
 			expect_open(&ranks, optarg);
 		if (key == WRITE_BASELINE)
 			baseline = optarg;
+		if (key == NEXT)
+			settings = optarg;
 		if (key == WHERE)
 			opt.where = roots;
 		if (key == BEFORE) {
@@ -531,6 +553,8 @@ main(int argc, char **argv)
 	say_left(out);
 	if (baseline != NULL)
 		write_baseline(c, baseline);
+	if (settings != NULL)
+		write_settings(c, settings);
 	const char *why = why_nothing(c, in, &seen);
 	if (why != NULL) {
 		cli_warn("%s", why);

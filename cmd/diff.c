@@ -110,7 +110,8 @@ older(const struct diff_opt *opt)
 	o.all = true;
 	o.judging = (struct words){NULL, 0};
 	for (size_t i = 0; i < opt->judging.n; i++)
-		if (strncmp(opt->judging.v[i], "--write-baseline", 16) != 0)
+		if (strncmp(opt->judging.v[i], "--write-baseline", 16) != 0 &&
+			strncmp(opt->judging.v[i], "--next", 6) != 0)
 			cli_append(&o.judging.v, &o.judging.n, opt->judging.v[i]);
 	return o;
 }

@@ -112,6 +112,8 @@ struct acc_source {
 	const char
 		*place; /* which of the ranks of a model it is, by the name of its folder or file */
 	const char *order; /* "names": in natural order, for nothing tells that of execution */
+	const char *
+		interface; /* the call of another recorder's that made it: set_dump_switch, overflow_check */
 };
 int acc_dump_source(struct acc_dump_ctx *c, const struct acc_source *s, struct acc_err *e);
 /* Is this step / rank selected? Ask before opening its files. Unknown ones (< 0) are. Where

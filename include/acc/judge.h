@@ -160,7 +160,9 @@ struct acc_verdict {
 
 struct acc_finding {
 	const char *what, *name, *io, *pos, *rule, *limit_from, *text, *stack;
-	const char *audit_rule;          /* of acc/ranks.h: which rule over ranks it is of */
+	const char *audit_rule; /* of acc/ranks.h: which rule over ranks it is of */
+	const char *settings,
+		*settings_name;          /* of what is to be recorded again: the recorder's file */
 	const char *behaviour;           /* ids of acc/behaviour.h, with blanks between */
 	int64_t step, rank, seq;         /* INT64_MIN: absent */
 	int64_t comm;                    /* communications that came before; INT64_MIN: absent */

@@ -31,6 +31,11 @@ struct acc_recorder {
 	const char *(*again)(struct acc_arena *m, const struct acc_again *g);
 };
 
+/* The whole settings file for it, with where to record to, beside root; *name: what the recorder calls such a file.
+ * "": it has none; NULL: out of memory. */
+const char *acc_recorder_settings(const struct acc_recorder *by, struct acc_arena *m,
+	const struct acc_again *g, const char *root, const char **name);
+
 /* By the format of a source record. One without a format is taken for msprobe's, whose names the
  * stream has; of what is no recorder of op calls, nothing is known. Never NULL. */
 const struct acc_recorder *acc_recorder_of(struct acc_str format);

@@ -44,6 +44,7 @@ fill(struct acc_rec *r, const struct acc_dump_ctx *c, const struct acc_source *s
 	put_if(r, "level", s->level, &rc);
 	put_if(r, "place", s->place, &rc);
 	put_if(r, "order", s->order, &rc);
+	put_if(r, "interface", s->interface, &rc);
 	return rc;
 }
 

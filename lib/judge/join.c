@@ -42,6 +42,8 @@ take(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 	f->text = acc_got_said(&c->mem, r, "", "text");
 	f->stack = text_of(c, r, "stack");
 	f->behaviour = text_of(c, r, "behaviour");
+	f->settings = text_of(c, r, "settings");
+	f->settings_name = text_of(c, r, "settings.name");
 	f->step = acc_get_int(r, "", "step", INT64_MIN);
 	f->rank = acc_get_int(r, "", "rank", INT64_MIN);
 	f->seq = acc_get_int(r, "", "seq", INT64_MIN);

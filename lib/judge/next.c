@@ -5,12 +5,18 @@
 
 #include "judge/case.h"
 
-/* The format of the dump that a record of this side is from. */
+/* Of the dump that a record of this side is from. */
+struct origin {
+	struct acc_str format;
+	const char *root;
+	bool overflow; /* it holds only what overflowed, by a call of ptdbg_ascend's */
+};
+
 static int
-format_of(struct acc_case *c, const struct acc_item *it, struct acc_str *out, struct acc_err *e)
+origin_of(struct acc_case *c, const struct acc_item *it, struct origin *out, struct acc_err *e)
 {
 	struct acc_rec *r;
-	*out = (struct acc_str){"", 0};
+	*out = (struct origin){.format = {"", 0}, .root = ""};
 	if (acc_case_record(c, it, &r, e) < 0)
 		return e->code;
 	const char *side = !acc_rec_is(r, "pair") ? "" : (it->sides & 1) ? "a." : "b.";
@@ -25,9 +31,16 @@ format_of(struct acc_case *c, const struct acc_item *it, struct acc_str *out, st
 			return e->code;
 		if (!acc_rec_is(r, "source") || !acc_str_is(acc_get_text(r, "", "id"), id))
 			continue;
-		struct acc_str format = acc_get_text(r, "", "format");
-		*out = acc_arena_str(&c->mem, format);
-		return out->p == NULL ? acc_nomem(e) : 0;
+		struct acc_str format = acc_get_text(r, "", "format"),
+			       by = acc_get_text(r, "", "interface"),
+			       root = acc_get_text(r, "", "root");
+		/* Who called accrecord as ptdbg_ascend is called does so again. */
+		if (by.n > 0)
+			format = ACC_STR("ptdbg");
+		out->overflow = acc_str_is(by, "overflow_check");
+		out->format = acc_arena_str(&c->mem, format);
+		out->root = acc_arena_copy(&c->mem, root.p, root.n);
+		return out->format.p == NULL || out->root == NULL ? acc_nomem(e) : 0;
 	}
 	return 0;
 }
@@ -141,14 +154,15 @@ what(const struct scan *s, const struct suspect *x, struct acc_again *g, const c
 
 /* The finding: this call, recorded so, because of `why`. */
 static int
-say(struct acc_case *c, uint32_t call, const struct acc_item *it, const struct acc_again *g,
+say(struct acc_case *c, uint32_t call, const struct acc_item *it, struct acc_again *g,
 	const char *why, struct acc_err *e)
 {
 	const struct acc_call *k = &c->call[call];
-	struct acc_str format;
-	if (format_of(c, it, &format, e) < 0)
+	struct origin from;
+	if (origin_of(c, it, &from, e) < 0)
 		return e->code;
-	const struct acc_recorder *by = acc_recorder_of(format);
+	const struct acc_recorder *by = acc_recorder_of(from.format);
+	g->overflow = g->overflow || from.overflow;
 	const char *how = by->again(&c->mem, g), *where = acc_say_where(c, k);
 	if (g->range && !g->statistics && by->risks)
 		why = acc_got(acc_say(&c->mem,
@@ -166,6 +180,11 @@ say(struct acc_case *c, uint32_t call, const struct acc_item *it, const struct a
 	f->nranked = strcmp(g->first, g->last) == 0 ? 1 : 2;
 	f->step = k->step;
 	f->rank = k->rank;
+	f->settings = acc_recorder_settings(by, &c->mem, g, from.root, &f->settings_name);
+	if (f->settings == NULL)
+		return acc_nomem(e);
+	if (f->settings[0] == '\0')
+		f->settings = f->settings_name = NULL;
 	const char *again = g->statistics ? "its statistics" : "this in full";
 	const char *sep = how[0] == '\0' ? "" : ", ";
 	f->text = acc_say(&c->mem, "next: %srecord %s on both sides%s%s: %s", where, again, sep,
@@ -241,7 +260,7 @@ acc_say_again(struct acc_case *c, uint32_t call, const char *why, struct acc_err
 {
 	const struct acc_call *k = &c->call[call];
 	const char *name = acc_call_name(k);
-	const struct acc_again g = {.level = "L1",
+	struct acc_again g = {.level = "L1",
 		.first = name,
 		.last = name,
 		.overflow = c->overflow_dump,

@@ -130,6 +130,8 @@ put_finding(struct acc_rec *r, const struct acc_case *c, const struct acc_findin
 	if (n > 0)
 		rc |= acc_add(r, "", "ranked", acc_texts(ranked, n));
 	rc |= put_text(r, "stack", f->stack);
+	rc |= put_text(r, "settings.name", f->settings_name);
+	rc |= put_text(r, "settings", f->settings);
 	rc |= put_text(r, "behaviour", f->behaviour);
 	if (f->text != NULL)
 		rc |= acc_put_said(r, "", "text", &c->mem, f->text);

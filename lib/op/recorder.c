@@ -117,6 +117,107 @@ static const struct acc_recorder recorders[] = {
 	{.format = "", .again = unknown},
 };
 
+/* "rank0", "rank_0", "step12": a folder of these. */
+static bool
+is_place(const char *name, size_t n)
+{
+	const size_t word = n > 4 && (strncmp(name, "rank", 4) == 0 ||
+					     strncmp(name, "step", 4) == 0)
+				    ? 4 + (name[4] == '_')
+				    : 0;
+	return word > 0 && word < n && strspn(name + word, "0123456789") >= n - word;
+}
+
+/* The folder that a recorder was given, of that of a step and rank; of MindSpore's, whose next folder is the net's
+ * name, *net is that. Nothing that a JSON text or Python would have to escape. */
+static const char *
+folder_of(struct acc_arena *m, const char *root, const char **net)
+{
+	size_t n = strlen(root);
+	const char *rank = strstr(root, "/rank_");
+	*net = "Net";
+	for (const char *p = root; *p != '\0'; p++)
+		if (*p == '"' || *p == '\\' || (unsigned char)*p < ' ')
+			return "./again";
+	if (rank != NULL) {
+		const char *after = rank + 6 + strspn(rank + 6, "0123456789");
+		n = (size_t)(rank - root);
+		if (*after == '/')
+			*net = acc_arena_copy(m, after + 1, (uint32_t)strcspn(after + 1, "/"));
+	}
+	for (size_t at = n; at > 0 && rank == NULL;) {
+		while (at > 0 && root[at - 1] != '/')
+			at--;
+		if (at == 0 || !is_place(root + at, n - at))
+			break;
+		n = --at;
+	}
+	return n == 0 ? "./again" : acc_arena_printf(m, "%.*s.again", (int)n, root);
+}
+
+/* The call, within a script: where it records to, and on which rank. */
+static const char *
+script(struct acc_arena *m, const char *module, const char *call, const char *to,
+	const struct acc_again *g)
+{
+	const char *open = strchr(call, '('), *step = "", *ranks = "";
+	if (g->step != INT64_MIN)
+		step = acc_arena_printf(m, "# before step %lld; record_switch(False) behind it\n",
+			(long long)g->step);
+	if (g->rank != INT64_MIN)
+		ranks = acc_arena_printf(m, "ranks=[%lld], ", (long long)g->rank);
+	if (open == NULL || step == NULL || ranks == NULL || to == NULL)
+		return NULL;
+	return acc_arena_printf(m, "%s%s\n%s(output_dir=\"%s\", %s%s\n", step,
+		strcmp(module, "accrecord") == 0
+			? "from accrecord import record_switch, start_record"
+			: "from maca_tools.accuracy import record_switch, start_record",
+		"start_record", to, ranks, open + 1);
+}
+
+const char *
+acc_recorder_settings(const struct acc_recorder *by, struct acc_arena *m, const struct acc_again *g,
+	const char *root, const char **name)
+{
+	const char *net, *how = by->again(m, g), *to = folder_of(m, root, &net);
+	static const char common[] = "{\"common_dump_settings\": {";
+	*name = "record.py";
+	if (how == NULL || to == NULL || net == NULL || how[0] == '\0')
+		return how == NULL || to == NULL || net == NULL ? NULL : "";
+	if (by->again == msprobe) {
+		*name = "config.json";
+		return acc_arena_printf(m, "{\"dump_path\": \"%s\", %s\n", to, how + 1);
+	}
+	if (by->again == mindspore) {
+		*name = "dump.json";
+		const char *where =
+			g->step == INT64_MIN || g->rank == INT64_MIN
+				? "\"iteration\": \"all\", \"support_device\": [0, 1, 2, 3, 4, 5, 6, 7], "
+				: "";
+		const size_t n = sizeof common - 1;
+		return acc_arena_printf(m,
+			"%s\"path\": \"%s\", \"net_name\": \"%s\", %s%.*s,"
+			" \"e2e_dump_settings\": {\"enable\": true, \"trans_flag\": true}}\n",
+			common, to, net, where, (int)(strlen(how) - n - 1), how + n);
+	}
+	if (by->again == ptdbg) {
+		const char *step =
+			g->step == INT64_MIN
+				? ""
+				: acc_arena_printf(m,
+					  "  # before step %lld; set_dump_switch(\"OFF\") behind it",
+					  (long long)g->step);
+		const bool hooked = strncmp(how, "register_hook", 13) == 0;
+		return step == NULL
+			       ? NULL
+			       : acc_arena_printf(m,
+					 "from ptdbg_ascend import *\nset_dump_path(\"%s\")\n%s%s%s\n",
+					 to, hooked ? "" : "register_hook(model, acc_cmp_dump)\n",
+					 how, step);
+	}
+	return script(m, strcmp(by->format, "maca") == 0 ? "maca_tools" : "accrecord", how, to, g);
+}
+
 const struct acc_recorder *
 acc_recorder_of(struct acc_str format)
 {

@@ -11,7 +11,7 @@ const struct acc_known acc_known[] = {
 	WHOLE("a.kind") WHOLE("b.kind")
 	/* source */
 	WHOLE("id") WHOLE("root") WHOLE("host") WHOLE("format") WHOLE("framework") WHOLE("device")
-		WHOLE("task") WHOLE("level")
+		WHOLE("task") WHOLE("level") WHOLE("interface")
 	/* tensor, arg, call */
 	SIDED("name") SIDED("src") SIDED("seq") SIDED("step") SIDED("rank") SIDED("proc") SIDED(
 		"key") SIDED("op") SIDED("call") SIDED("pass") SIDED("io") SIDED("pos")
@@ -57,7 +57,7 @@ const struct acc_known acc_known[] = {
 										SIDED("constant")
 	/* pair, finding, verdict */
 	WHOLE("how") WHOLE("sure") WHOLE("note") WHOLE("what") WHOLE("comm") WHOLE("stage")
-		WHOLE("dump") WHOLE("behaviour") WHOLE("confidence") WHOLE("ranked") WHOLE("text")
+		WHOLE("dump") WHOLE("settings") WHOLE("settings.name") WHOLE("behaviour") WHOLE("confidence") WHOLE("ranked") WHOLE("text")
 			WHOLE("bad") WHOLE("rule") WHOLE("limit") WHOLE("limit_from") WHOLE("why")
 	/* messages of texts */
 	WHOLE("text.msg") WHOLE("why.msg") WHOLE("m.where.msg") WHOLE("m.skip.msg") SIDED("err.msg")

@@ -118,12 +118,12 @@ def c(text):
 class Stream:
     """One recording of libaccrec."""
 
-    def __init__(self, folder, rank, task, device):
+    def __init__(self, folder, rank, task, device, by=None):
         why = ctypes.create_string_buffer(600)
         self.lib, self.folder = library(), folder
         with contextlib.suppress(OSError):   # the library says it
             os.makedirs(folder, exist_ok=True)
-        opt = Options(rank=rank, program=b"accrecord", framework=b"pytorch", device=c(device),
+        opt = Options(rank=rank, program=c("accrecord " + by if by else "accrecord"), framework=b"pytorch", device=c(device),
                       task=c(task))
         self.rec = self.lib.acc_rec_open(c(folder), byref(opt), why, len(why))
         if self.rec is None:
@@ -421,7 +421,7 @@ class Msprobe:
     """The same as a Stream, in the layout of msprobe: step0/rank0/dump.json, stack.json,
     construct.json and dump_tensor_data. A step is written when it ends."""
 
-    def __init__(self, folder, rank, task, _):
+    def __init__(self, folder, rank, task, *_):
         self.folder, self.rank, self.task, self.number = folder, rank, task, 0
         self.frames = []
         self.clear()
@@ -1046,12 +1046,13 @@ PARTS = ("input", "output", "forward", "backward")   # what of op calls: those o
 
 class Recorder:
     def __init__(self, folder, level=2, stack=True, parts=PARTS, choice=None, rank=None, overflow=None,
-                 model=None, detail=None, layout=None, online=None):
+                 model=None, detail=None, layout=None, online=None, by=None):
         self.folder, self.level, self.want_stack = folder, level, stack
         self.parts, self.floats = parts, False   # floats: no other tensors, and no scalars
         self.choice = choice or Choice()
         self.detail = {2: FULL, 1: STATISTICS, 0: DESCRIPTION}[level] if detail is None else detail
         self.overflow, self.overflows = overflow, 0
+        self.by = by   # the call of another recorder's that began it, for what asks to record again
         self.rank, self.layout, self.online = rank, LAYOUTS[layout], online
         self.stream = None
         self.mode, self.on = Mode(self), False
@@ -1089,11 +1090,11 @@ class Recorder:
         if hasattr(torch, "npu"):
             device = "npu"
         if self.online is None:
-            self.stream = self.layout(self.folder, rank, task, device)
+            self.stream = self.layout(self.folder, rank, task, device, self.by)
             return
         from . import online
         try:
-            self.stream = online.Online(lambda folder: self.layout(folder, rank, task, device),
+            self.stream = online.Online(lambda folder: self.layout(folder, rank, task, device, self.by),
                                         self.folder, rank, *self.online)
         except OSError as e:
             raise RecordError(str(e)) from e
@@ -2080,7 +2081,7 @@ def register_hook(model, hook=acc_cmp_dump, overflow_nums=1, **_):
     _model = model
     _overflow = overflow_nums if name == "overflow_check" else None
     if _overflow is not None:
-        _replace(Recorder(_dump_path, overflow=_overflow, model=model))
+        _replace(Recorder(_dump_path, overflow=_overflow, model=model, by="overflow_check"))
         _now.start()
 
 
@@ -2119,7 +2120,8 @@ def set_dump_switch(switch, mode="all", scope=(), api_list=(), filter_switch="OF
     if filter_switch not in ("ON", "OFF"):
         raise ValueError("set_dump_switch: filter_switch is ON or OFF")
     if _now is None or _now.folder != _dump_path or _now.stream is None:
-        _replace(Recorder(_dump_path, 0 if mode == "api_stack" else 2, True, model=_model, detail=detail))
+        _replace(Recorder(_dump_path, 0 if mode == "api_stack" else 2, True, model=_model, detail=detail,
+                          by="set_dump_switch"))
     # Also of a later switch of the same recording.
     _now.choice, _now.floats = choice, filter_switch == "ON"
     _now.parts = PARTS if "all" in parts else parts

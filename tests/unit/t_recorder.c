@@ -14,6 +14,49 @@ says(const char *format, const struct acc_again *g, const char *want)
 	ok(got != NULL && strcmp(got, want) == 0, "%s: %s", format, got == NULL ? "nothing" : got);
 }
 
+/* The whole file: of that name, this text. */
+static void
+writes(const char *format, const struct acc_again *g, const char *root, const char *name,
+	const char *want)
+{
+	const char *file = "", *got = acc_recorder_settings(acc_recorder_of(acc_str(format)), &mem,
+				       g, root, &file);
+	ok(got != NULL && strcmp(got, want) == 0 && (want[0] == '\0' || strcmp(file, name) == 0),
+		"%s, %s: %s", format, file, got == NULL ? "nothing" : got);
+}
+
+static void
+settings(void)
+{
+	const struct acc_again one = {.first = "Mul.Default_Mul-op1",
+		.last = "Mul.Default_Mul-op1",
+		.level = "L1",
+		.step = 5,
+		.rank = 2};
+	struct acc_again any = one;
+	any.step = any.rank = INT64_MIN;
+	writes("mindspore", &one, "/d/npu/rank_2/Llama/0/5", "dump.json",
+		"{\"common_dump_settings\": {\"path\": \"/d/npu.again\", \"net_name\": \"Llama\", "
+		"\"dump_mode\": 1, \"iteration\": \"5\", \"support_device\": [2], "
+		"\"saved_data\": \"tensor\", \"input_output\": 0, "
+		"\"kernels\": [\"name-regex(Default.Mul-op1)\"], \"op_debug_mode\": 0}, "
+		"\"e2e_dump_settings\": {\"enable\": true, \"trans_flag\": true}}\n");
+	writes("mindspore", &any, "/d/npu", "dump.json",
+		"{\"common_dump_settings\": {\"path\": \"/d/npu.again\", \"net_name\": \"Net\", "
+		"\"iteration\": \"all\", \"support_device\": [0, 1, 2, 3, 4, 5, 6, 7], "
+		"\"dump_mode\": 1, \"saved_data\": \"tensor\", \"input_output\": 0, "
+		"\"kernels\": [\"name-regex(Default.Mul-op1)\"], \"op_debug_mode\": 0}, "
+		"\"e2e_dump_settings\": {\"enable\": true, \"trans_flag\": true}}\n");
+	writes("msprobe", &any, "/d/npu/step0/rank12", "config.json",
+		"{\"dump_path\": \"/d/npu.again\", \"task\": \"tensor\", \"level\": \"L1\", "
+		"\"tensor\": {\"list\": [\"Mul.Default_Mul-op1\"]}}\n");
+	writes("maca", &any, "/d/npu", "record.py",
+		"from maca_tools.accuracy import record_switch, start_record\n"
+		"start_record(output_dir=\"/d/npu.again\", record_level=2, "
+		"op_range=[\"Mul.Default_Mul-op1\", None], skip=0)\n");
+	writes("npy", &any, "/d", "", "");
+}
+
 static void
 again(void)
 {
@@ -134,6 +177,7 @@ int
 main(void)
 {
 	again();
+	settings();
 	traits();
 	judged("msprobe", " sides, {\"task\": \"tensor\", ");
 	judged("ptdbg", " sides, set_dump_switch(\"ON\", mode=\"list\", "

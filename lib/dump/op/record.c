@@ -184,6 +184,19 @@ acc_record_take(struct record_rank *k, const struct acc_rec *r, struct acc_err *
 	return acc_rec_is(r, "step") ? 0 : take_record(k, r, e);
 }
 
+/* accrecord says in the head by which interface it was called, where that is not its own. */
+static const char *
+interface_of(const struct acc_val *log)
+{
+	static const char *const known[] = {"set_dump_switch", "overflow_check"};
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (log != NULL && log->type == ACC_V_TEXTS && log->n > 0 &&
+			acc_str_starts(log->texts[0], "accrecord ") &&
+			acc_str_ends(log->texts[0], known[i]))
+			return known[i];
+	return NULL;
+}
+
 static int
 read_rank(struct acc_dump_ctx *c, int dirfd, const char *folder, const char *name,
 	struct acc_err *e)
@@ -196,6 +209,7 @@ read_rank(struct acc_dump_ctx *c, int dirfd, const char *folder, const char *nam
 		return acc_fail(e, ACC_ELIMIT, "the path is too long");
 	struct acc_rd *rd = acc_rd_open(path, e);
 	int rc = rd == NULL ? ACC_EFORMAT : acc_dump_heard(c, acc_rd_log(rd), 0);
+	k.source.interface = rd == NULL ? NULL : interface_of(acc_rd_log(rd));
 	while (rc >= 0 && (rc = acc_rd_next(rd, &r, e)) > 0)
 		rc = acc_record_take(&k, r, e);
 	if (rc == 0)
