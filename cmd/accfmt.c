@@ -15,6 +15,7 @@ enum {
 	OPT_TOP,
 	OPT_BEHIND,
 	OPT_VALUES,
+	OPT_VOCABULARY,
 	OPT_ROOT,
 	OPT_BAD,
 	OPT_FORMAT,
@@ -33,6 +34,8 @@ static const struct cli_opt other_options[] = {
 	{OPT_TOP, "top", "N", "the first N rows alone, and how many more there are"},
 	{OPT_BEHIND, "consequences", "N", "so many rows behind the culprit; all: all of them"},
 	{OPT_VALUES, "values", "NAME", "what stands in this tensor around its worst element"},
+	{OPT_VOCABULARY, "vocabulary", "FILE",
+		"with --values: tokens as text, by this tokenizer.json"},
 	{OPT_ROOT, "root", "FOLDER", "with --values: the stream's files may be here"},
 	{OPT_NO_HEADER, "no-header", NULL, "no line of column titles"},
 	{'l', "list", NULL, "list the formats"},
@@ -614,8 +617,8 @@ allow(struct acc_roots *roots, char *const *operand, const char *const *folder, 
 }
 
 static void
-print_values(struct acc_in *in, const char *name, char *const *operand, const char *const *folder,
-	size_t n)
+print_values(struct acc_in *in, const char *name, const struct acc_vocabulary *v,
+	char *const *operand, const char *const *folder, size_t n)
 {
 	struct acc_err e = {0};
 	struct acc_roots *roots = acc_roots_open(&e);
@@ -631,7 +634,8 @@ print_values(struct acc_in *in, const char *name, char *const *operand, const ch
 			rc = acc_roots_add(roots, r, &e);
 		else if (acc_values_match(r, name)) {
 			any = true;
-			rc = acc_values_print(roots, r, stdout, &e);
+			rc = v == NULL ? acc_values_print(roots, r, stdout, &e)
+				       : acc_values_text(roots, r, v, stdout, &e);
 		}
 		if (rc < 0)
 			break;
@@ -651,6 +655,7 @@ main(int argc, char **argv)
 	const char *format = NULL, *sort = NULL, *columns = NULL, *values = NULL;
 	const char **folders = NULL;
 	size_t nfolders = 0, folders_cap = 0;
+	struct acc_vocabulary *vocabulary = NULL;
 	bool only_list = false, asked_behind = false;
 	cli_language(argc, argv);
 	make_options();
@@ -671,7 +676,12 @@ main(int argc, char **argv)
 			only_bad = true;
 		else if (key == OPT_VALUES)
 			values = optarg;
-		else if (key == OPT_ROOT) {
+		else if (key == OPT_VOCABULARY) {
+			acc_vocabulary_close(vocabulary);
+			vocabulary = acc_vocabulary_open(optarg, &e);
+			if (vocabulary == NULL)
+				cli_die_err(&e);
+		} else if (key == OPT_ROOT) {
 			folders = acc_grow(folders, &folders_cap, nfolders + 1, sizeof *folders,
 				NULL);
 			if (folders == NULL)
@@ -727,6 +737,8 @@ main(int argc, char **argv)
 	}
 	if (values != NULL && files_any())
 		cli_usage("--values prints, and writes no report");
+	if (vocabulary != NULL && values == NULL)
+		cli_usage("--vocabulary is for --values");
 	if (nfolders > 0 && values == NULL)
 		cli_usage("--root is for --values");
 	cli_terminal(&opt);
@@ -739,7 +751,7 @@ main(int argc, char **argv)
 		files_guard(f);
 	files_begin(&opt);
 	if (values != NULL)
-		print_values(in, values, argv + optind, folders, nfolders);
+		print_values(in, values, vocabulary, argv + optind, folders, nfolders);
 	else if (!prints)
 		print_none(in);
 	else if (all || sort != NULL)
@@ -751,6 +763,7 @@ main(int argc, char **argv)
 	if (acc_in_status(in) > status)
 		status = acc_in_status(in);
 	acc_in_close(in);
+	acc_vocabulary_close(vocabulary);
 	free(keys);
 	free(folders);
 	if (fflush(stdout) != 0 || ferror(stdout) || close(STDOUT_FILENO) != 0)

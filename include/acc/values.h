@@ -6,6 +6,7 @@
 
 #include "acc/payload.h"
 #include "acc/record.h"
+#include "acc/vocabulary.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,6 +19,10 @@ bool acc_values_match(const struct acc_rec *r, const char *glob);
  * acc_roots_allow says. 0; < 0: they cannot be read. A write error shows when out is closed. */
 int acc_values_print(struct acc_roots *roots, const struct acc_rec *r, FILE *out,
 	struct acc_err *e);
+
+/* Print tokens as text, a row of the last axis a line, of a pair each side's; what is no token is <number>. As above. */
+int acc_values_text(struct acc_roots *roots, const struct acc_rec *r,
+	const struct acc_vocabulary *v, FILE *out, struct acc_err *e);
 
 #ifdef __cplusplus
 }
