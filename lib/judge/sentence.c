@@ -158,6 +158,15 @@ factor(struct scan *s, const struct suspect *x)
 			: "";
 }
 
+/* All elements are one number of few digits, on the bench: ones, a half, a scale of the loss. */
+static bool
+is_plain(const struct acc_item *it)
+{
+	int exponent;
+	const double digits = 256 * frexp(it->b_max, &exponent);
+	return fabsf(it->b_max - it->b_rms) <= 1e-6F * it->b_max && digits == rint(digits);
+}
+
 /* The sentence about an input that is bad without a bad op before it. */
 static const char *
 input_text(struct scan *s, const struct suspect *x, const char *where, const char *bad)
@@ -173,7 +182,8 @@ input_text(struct scan *s, const struct suspect *x, const char *where, const cha
 	if (x->blame != x->call)
 		return acc_say(acc_mem(s), "%s: wrote its output over its own input: %s of %s %s",
 			blamed, where, name, bad);
-	const struct acc_call *made = x->producer == ACC_NOCALL
+	/* Of a plain number nobody is the producer: others make it, too. */
+	const struct acc_call *made = x->producer == ACC_NOCALL || is_plain(&c->item[x->item])
 					      ? NULL
 					      : &c->call[c->item[x->producer].call];
 	if (made != NULL && made->key[ACC_A] == NULL)
