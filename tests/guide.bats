@@ -143,3 +143,61 @@ has() { # text...: each is in the output
 	[[ $output != *$'\n'Functional.* ]]
 	accdump-read -p forward -k tensor before/bench | accfmt --tsv -c key | tail -n +2 | grep -v '^Module' | uniq | sed -n 8p | grep -qx Functional.gelu.0.forward
 }
+
+@test "what to record next is written as the recorder's own settings" {
+	# accrecord, as maca_tools is called: a script.
+	run -1 accdiff --next=next.py before/old before/bench
+	[ ! -e next.py ]
+	has "--next: nothing is to be recorded again: next.py is not written"
+	run -1 bash -c "accdump-read interface | accmetric | accfirstbad --next=next.py | accfmt"
+	# Who called as ptdbg_ascend is called is told its calls.
+	has 'register_hook(model, acc_cmp_dump); set_dump_switch("ON", mode="list", scope=["Tensor.mul.2.forward"])'
+	diff next.py - <<-END
+		from ptdbg_ascend import *
+		set_dump_path("$PWD/interface.again")
+		register_hook(model, acc_cmp_dump); set_dump_switch("ON", mode="list", scope=["Tensor.mul.2.forward"])  # before step 0; set_dump_switch("OFF") behind it
+	END
+	run -1 bash -c "accdump-read clip/added | accmetric | accfirstbad --next=next.py | accfmt"
+	grep -qx 'start_record(output_dir="'"$PWD"'/clip/added.again", ranks=\[0\], record_level=2, op_range=\["Tensor.mul.0.forward", "Tensor.view.0.forward"\], skip=0)' next.py
+	# msprobe: config.json.
+	run -1 bash -c "accdump-read $DATA/dumps/overflow_check | accmetric | accfirstbad --next=config.json | accfmt"
+	jq -e --arg to "$(realpath "$DATA")/dumps/overflow_check.again" '.dump_path == $to and .task == "tensor" and
+		.rank == [0] and .step == [0] and .tensor.list == ["Torch.matmul.0.forward"]' config.json
+	fails "cannot write" bash -c "accdump-read clip/added | accmetric | accfirstbad --next=none/x"
+}
+
+@test "tokens as text, by their tokenizer's own file" {
+	run -0 bash -c "accdump-read batch/good | accfmt --values=tokens --vocabulary=batch/tokenizer.json --root=."
+	# As tokenizers' decode has it.
+	diff - <(echo "$output") <<'END'
+tokens
+  [0] 精度对齐: the
+  [1] loss of step 1 agr
+  [2] es.\nimport torch\nimport 
+  [3] .nn.functional as
+END
+	want=$output
+	jq .model.vocab batch/tokenizer.json >vocab.json
+	jq -r '.model.vocab | to_entries | sort_by(.value)[].key' batch/tokenizer.json >vocab.txt
+	for file in vocab.json vocab.txt; do
+		run -0 bash -c "accdump-read batch/good | accfmt --values=tokens --vocabulary=$file --root=."
+		[ "$output" = "$want" ]
+	done
+	run -0 bash -c "accdump-read batch/padded | accalign - batch/good | accfmt --values='*tokens' --vocabulary=batch/tokenizer.json --root=."
+	has "tokens, device" ".nn.functio</s><pad><pad><pad><pad>" "tokens, bench"
+	head -n 100 vocab.txt >few.txt
+	run -0 bash -c "accdump-read batch/good | accfmt --values=tokens --vocabulary=few.txt --root=."
+	has "<267>"
+	echo '{"a": 1' >bad.json
+	fails "accfmt: bad.json: byte 8: the input ends inside an object" accfmt --values=x --vocabulary=bad.json
+	fails "no vocabulary: it has no token" accfmt --values=x --vocabulary=/dev/null
+	fails "none.json: cannot open: No such file" accfmt --values=x --vocabulary=none.json
+	fails "loss_mask: f32 are no tokens" bash -c "accdump-read batch/good | accfmt --values=loss_mask --vocabulary=vocab.txt --root=."
+	run -2 accfmt --vocabulary=vocab.txt
+}
+
+@test "of a plain number no producer is named" {
+	run -1 accdiff plain/device plain/bench
+	has "Tensor.mul.0.forward: input 1 " "no compared op call produced it"
+	[[ $output != *"relu"* ]]
+}

@@ -6,6 +6,7 @@ Usage: make_guide.py
     before/     one small network three times: the device before a fix, after it, and the bench (accrecord, level 2)
     optim/      steps of optimizers: foreach and fused, right, and with one parameter's update wrong
     clip/       f16: an overflow that a clamp takes away, and one that it does not
+    plain/      a scale of ones on the bench, that nobody made, where another op call makes ones, too
     interface/  an overflow as register_hook(overflow_check) records it
     batch/      batches as the guide's patch of Megatron saves them, of real text, with its tokenizer
     norms/      local norms as the guide's patch of Megatron prints them (squares), and as norms
@@ -17,7 +18,6 @@ import os
 import shutil
 import sys
 import tarfile
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../python"))
@@ -139,6 +139,18 @@ def clip():
         record("clip/" + name, step)
 
 
+def number():
+    """A scale of ones, which no op call made, beside one that another op call makes."""
+    for out, scale in ("device", 2), ("bench", 1):
+        torch.manual_seed(5)
+        x, ones, scales = torch.randn(8), torch.ones(8), torch.full((8,), float(scale))
+
+        def step():
+            F.relu(ones)
+            x * scales
+        record("plain/" + out, step)
+
+
 def interface():
     from accrecord import overflow_check, register_hook, set_dump_path
     net = torch.nn.Linear(4, 4).half()
@@ -213,13 +225,29 @@ def norms():
                       f"train_throughput_per_npu: 1.000T\n")
 
 
+def plain_frame(frame_text):
+    """Lines of code without the folders of this machine."""
+    places = (os.path.dirname(os.path.dirname(torch.__file__)), "/venv/site-packages"), (HERE, "/home/user/train"), \
+        ("/tmp/acctools-guide", "/home/user/train")
+
+    @functools.wraps(frame_text)
+    def plain(self, *args):
+        text = frame_text(self, *args)
+        for own, common in places:
+            text = text.replace(own, common)
+        return text
+    return plain
+
+
 def main():
-    folder = tempfile.mkdtemp()
+    folder = "/tmp/acctools-guide"
+    os.makedirs(folder)   # the same on every machine, for recordings name it
     os.chdir(folder)
+    accrecord.Recorder.frame_text = plain_frame(accrecord.Recorder.frame_text)
     torch.set_num_threads(1)
-    for make in before, optim, clip, interface, batch, norms:
+    for make in before, optim, clip, number, interface, batch, norms:
         make()
-    names = sorted(n for n in os.listdir(".") if n in ("before", "optim", "clip", "interface", "batch", "norms"))
+    names = sorted(n for n in os.listdir(".") if n in ("before", "optim", "clip", "plain", "interface", "batch", "norms"))
 
     def plain(info):
         info.uid = info.gid = info.mtime = 0
