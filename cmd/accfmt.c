@@ -35,7 +35,7 @@ static const struct cli_opt other_options[] = {
 	{OPT_BEHIND, "consequences", "N", "so many rows behind the culprit; all: all of them"},
 	{OPT_VALUES, "values", "NAME", "what stands in this tensor around its worst element"},
 	{OPT_VOCABULARY, "vocabulary", "FILE",
-		"with --values: tokens as text, by this tokenizer.json"},
+		"--values as text, by this tokenizer.json"},
 	{OPT_ROOT, "root", "FOLDER", "with --values: the stream's files may be here"},
 	{OPT_NO_HEADER, "no-header", NULL, "no line of column titles"},
 	{'l', "list", NULL, "list the formats"},
