@@ -45,7 +45,11 @@ is_given_otherwise(const struct acc_item *it, const struct suspect *x)
 static bool
 is_other_answer(const struct scan *s, const struct acc_item *it, const struct suspect *x)
 {
-	const double u = fmax(acc_item_unit(it), acc_call_unit(s->c, &s->c->call[it->call]));
+	const struct acc_call *k = &s->c->call[it->call];
+	const double u = fmax(acc_item_unit(it), acc_call_unit(s->c, k));
+	/* But of equal values each may be the largest. */
+	if (it->exact && k->ranks && !k->backward)
+		return false;
 	return x->role == ROLE_OUT && !x->unseen && !x->inner && !x->weak &&
 	       x->cause <= LIMIT_SAME_INPUT * u && it->rms > LIMIT_OTHER_OUTPUT * u;
 }
