@@ -89,6 +89,9 @@ struct acc_replay {
 	 * no gradient (the padding of an embedding) must not depend on the input then. */
 	bool gradient;
 	bool rounds;  /* magnitudes hold what is rounded to the result's dtype on the way */
+	/* Room for as many numbers as the first output has elements, or NULL: the logarithm of what softmax divided
+	 * each by. */
+	double *divided;
 	double guess; /* a number that was not recorded, as an evaluation found it; or 0 */
 	/* If not NULL, nothing is evaluated: only where elements would be is noted. */
 	struct acc_notes *notes;
@@ -197,7 +200,9 @@ enum acc_op_flags {
 	ACC_STEPS = 8192,
 	/* It takes elements by an index, and its gradient may be added up where they were, one after the other. */
 	ACC_GATHERS = 16384,
-	ACC_PERIODIC = 32768
+	ACC_PERIODIC = 32768,
+	/* Its gradient subtracts that of a softmax's sum, made of the output as it was rounded. */
+	ACC_LESS_SUM = 65536
 };
 
 /* An element's place, taken apart as ((a * B) + b) * C + c: what is `in` the block number. */

@@ -123,8 +123,9 @@ unsure(const struct acc_adjoint *a, const struct step *st, uint32_t k, size_t in
 	       sum = fabs(a->gout[k]->v[out]) * blur(st, k, in, out);
 	/* The evaluation is as exact as the largest number on the way. */
 	const double *mag = a->t->formed->ref[k].mag;
-	if (mag != NULL && st->up[in] != a->x->v[in])
-		sum += fabs(a->gout[k]->v[out]) * 0x1p-52 * mag[out] /
+	if (mag != NULL && !a->linear && st->up[in] != a->x->v[in])
+		sum += fabs(a->gout[k]->v[out]) * 0x1p-52 *
+		       fmax(mag[out], fmax(fabs(st->fup[k].v[out]), fabs(a->x->v[in]))) /
 		       fabs(st->up[in] - a->x->v[in]);
 	if (a->t->r.op->terms != NULL && a->gout[k]->v[out] != 0)
 		sum += a->unit * fabs(a->gout[k]->v[out]) *
@@ -214,11 +215,13 @@ sum_output(struct acc_adjoint *a, const struct step *st, const struct acc_dense 
 			skip};
 		acc_audit_row()->slope(&p, n);
 		for (size_t i = 0; i < n; i++) {
-			/* So steep that it overflows before it is multiplied. */
-			if (skip[i] != 0 || !(fabs(ref[i]) <= a->max * fabs(g[o + i])))
+			/* So steep that it overflows before it is multiplied, or a part of it does. */
+			if (skip[i] != 0 || !(fabs(ref[i]) <= a->max / 8 * fabs(g[o + i])))
 				s->skip[at[i]] |= skip[i] != 0 || !isfinite(a->gin->v[at[i]]);
+			const double off = more[i] + unsure(a, st, k, at[i], o + i, ref[i]);
 			acc_sums_add(s, at[i], ref[i]);
-			s->more[at[i]] += more[i] + unsure(a, st, k, at[i], o + i, ref[i]);
+			s->more[at[i]] += off;
+			s->skip[at[i]] |= isinf(off);
 		}
 	}
 	return 0;

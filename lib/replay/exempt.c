@@ -61,6 +61,27 @@ left_out(const struct acc_trial *t)
 	return t->j->positional && t->r.nkw == 0 && t->r.nin < words && is(t, ACC_OP_KEYWORDS);
 }
 
+static int
+squares(void *arg, struct acc_held *h)
+{
+	double *sum = arg;
+	for (size_t i = 0;
+		acc_is_float(h->d.dtype) && h->d.v != NULL && h->pay == NULL && i < h->d.n; i++)
+		*sum += isfinite(h->d.v[i]) ? h->d.v[i] * h->d.v[i] : 0;
+	return 0;
+}
+
+/* Does a variance, or a length, overflow on the way, in f32 or what is wider? */
+static bool
+squares_overflow(const struct acc_trial *t)
+{
+	double sum = 0;
+	if (strcmp(t->r.op->cls, "norm") != 0 || t->nout == 0)
+		return false;
+	acc_each_held(t->j->fwd.in, t->j->fwd.nin, squares, &sum);
+	return !(sum < fmax(acc_max_of(ACC_F32), acc_max_of(t->out[0].dtype)) / 4);
+}
+
 const char *
 acc_exempt(struct acc_trial *t, const struct acc_formed *f, uint32_t k)
 {
@@ -70,5 +91,7 @@ acc_exempt(struct acc_trial *t, const struct acc_formed *f, uint32_t k)
 		return "module hyperparameters were not recorded, and the defaults do not reproduce the output";
 	if (left_out(t))
 		return "keywords were not recorded, and without them its output is another";
+	if (squares_overflow(t))
+		return "squares of its input overflow";
 	return NULL;
 }

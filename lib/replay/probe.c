@@ -79,6 +79,7 @@ struct probe {
 	double h;
 	struct acc_dense *
 		base; /* at x itself: what kinks between the steps add is told apart, by w; or NULL */
+	double *dup, *ddown; /* what softmax divided by, see ACC_LESS_SUM; or NULL */
 	const double *other; /* the other side's gradient */
 	int k;               /* which probe */
 };
@@ -90,11 +91,14 @@ both(struct acc_adjoint *a, struct probe *p, struct acc_dense *up, struct acc_de
 	double *x = a->x->v;
 	a->t->r.gradient = a->t->r.op->product != NULL;
 	a->x->v = p->up;
+	a->t->r.divided = up == p->fup ? p->dup : NULL;
 	int rc = acc_replay_eval(&a->t->r, up);
 	a->x->v = p->down;
+	a->t->r.divided = up == p->fup ? p->ddown : NULL;
 	if (rc == 0)
 		rc = acc_replay_eval(&a->t->r, down);
 	a->x->v = x;
+	a->t->r.divided = NULL;
 	a->t->r.gradient = false;
 	return rc;
 }
@@ -179,6 +183,10 @@ take_in(struct acc_adjoint *a, struct probe *p)
 			s->wild |= !isfinite(term);
 			double y = g->v[o] * a->t->formed->ref[k].v[o];
 			s->saved2 += saves ? y * y : 0;
+			if (k == 0 && p->dup != NULL) {
+				const double by = (p->dup[o] - p->ddown[o]) / (2 * p->h);
+				s->saved2 += isfinite(by) ? y * y * by * by : 0;
+			}
 			s->logs += logs ? g->v[o] : 0;
 		}
 		/* As with logarithms, see compare: of each row on its own. */
@@ -336,6 +344,12 @@ acc_adjoint_block(struct acc_adjoint *a, bool whole)
 	if (p.sum == NULL || p.v == NULL || p.up == NULL || p.down == NULL || p.fup == NULL ||
 		p.fdown == NULL)
 		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
+	if ((t->r.op->flags & ACC_LESS_SUM) != 0 && strcmp(a->name, "value") != 0) {
+		p.dup = acc_doubles(&t->r, t->out[0].n);
+		p.ddown = acc_doubles(&t->r, t->out[0].n);
+		if (p.dup == NULL || p.ddown == NULL)
+			return acc_cannot(&t->r, ACC_NOMEM_TEXT);
+	}
 	if (a->unit < FINE && widen(a, &p) < 0)
 		return ACC_EUNSUP;
 	p.h = STEP * scale_of(a);

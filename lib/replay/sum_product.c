@@ -88,6 +88,10 @@ acc_product_eval(struct acc_replay *r, struct acc_dense *out)
 						out[0].mag[o] = fabs(p.alpha) * abs + fabs(add);
 					if (parts && out[0].mag != NULL)
 						out[0].mag[o] += step * length(x, y[j], p.nk, add);
+					if (parts && out[0].mag != NULL &&
+						abs > acc_max_of(out[0].dtype) &&
+						r->rec[0].v != NULL && !isfinite(r->rec[0].v[o]))
+						out[0].mag[o] = INFINITY; /* a part overflows */
 				}
 			}
 		}

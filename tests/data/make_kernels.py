@@ -105,6 +105,34 @@ def others():
     F.scaled_dot_product_attention(*(rand(1, 2, 6, 8) for _ in range(3)), attn_mask=mask)
 
 
+def more_roundings():
+    def back(y, g=1):
+        torch.autograd.backward([y], [rand(*y.shape, dtype=y.dtype).detach() * g])
+
+    def big(*shape, dtype, by):
+        return (rand(*shape, dtype=f64) * by).to(dtype).detach().requires_grad_(True)
+
+    back(F.hardsigmoid(rand(9, 7, dtype=f64)))  # a sixth, and alpha, in single precision
+    back(F.celu(rand(9, 7, dtype=f64), 0.7))
+    for by in (3e-5, 3e4):
+        back(torch.log10(big(9, 7, dtype=f16, by=by).abs()))
+    zero = torch.zeros(4, 3, dtype=bf16, requires_grad=True)
+    back(torch.atan2(zero, torch.zeros(4, 3, dtype=bf16, requires_grad=True)))
+    for t, by in ((f16, 30), (bf16, 30), (f32, 1)):
+        n = 1 if t == f32 else 11
+        back(F.scaled_dot_product_attention(*(big(1, 2, n, 16, dtype=t, by=by) for _ in range(3))))
+    F.cross_entropy(rand(40, 30, dtype=f16), torch.randint(0, 30, (40,)), torch.rand(30).to(f16))
+    F.cross_entropy(big(9, 23, dtype=bf16, by=30), torch.randint(0, 23, (9,)), label_smoothing=0.1, reduction="sum")
+    x = torch.randint(-9, 9, (5, 6))
+    torch.index_add(x, 0, torch.randint(0, 5, (9,)), torch.randint(-9, 9, (9, 6)), alpha=0.5)
+    torch.addmm(x[:, :5], x, x.T, beta=0.5, alpha=2)
+    F.interpolate(torch.randint(0, 255, (1, 2, 7, 6)).to(torch.uint8), scale_factor=2, mode="bilinear")
+    back(F.batch_norm(big(4, 3, 5, dtype=f32, by=1e38), None, None, None, None, True))
+    F.conv_transpose1d(big(1, 4, 7, dtype=f16, by=30000), big(4, 3, 3, dtype=f16, by=30000), stride=2)
+    torch.fmod(big(9, 7, dtype=f64, by=1e308), 0.7)
+    torch.sin(rand(40, 40, dtype=bf16))
+
+
 # Element by byte: 300 is saturated, 1000 is 448; and what no rule gives.
 PLANTS = """
 right Tensor.to.0.forward 0 128
@@ -141,6 +169,11 @@ wrong Torch.trace.0.backward 3 65
 wrong Torch.round.1.forward 2 0
 wrong Functional.grid_sample.1.forward 3 65
 wrong Functional.grid_sample.4.backward 3 65
+wrong Functional.scaled_dot_product_attention.2.backward 3 92
+wrong Torch.index_add.1.forward 0 77
+wrong Functional.interpolate.0.forward 0 3
+wrong Functional.hardsigmoid.0.backward 5 65
+wrong Torch.sin.0.forward 1 65
 wrong Torch.special.erfinv.0.forward 3 65
 wrong Torch.special.i0.0.forward 3 66
 wrong Functional.scaled_dot_product_attention.1.forward 3 65
@@ -165,7 +198,7 @@ def plants(folder):
 
 if len(sys.argv) > 2:  # a recording ends with its process
     accrecord.start_record(output_dir=sys.argv[1], record_level=2, record_stack=False)
-    for part in casts, numbers, roundings, kinks, others:
+    for part in casts, numbers, roundings, kinks, others, more_roundings:
         part()
 else:
     subprocess.run([sys.executable, *sys.argv, "record"], check=True)

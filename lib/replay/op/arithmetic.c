@@ -280,6 +280,11 @@ binary(struct acc_replay *r, struct acc_dense *out)
 	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b)) {
 		double y = alpha * in[1]->v[b.at[1]], x = apply(which, in[0]->v[b.at[0]], y);
 		out->v[i] = round != NULL ? round(x) : x;
+		/* Made of a quotient that overflows. */
+		if ((which == FMOD || which == REMAINDER) && out->mag != NULL &&
+			fabs(in[0]->v[b.at[0]] / y) > acc_max_of(out->dtype) / 2 &&
+			r->rec[0].v != NULL && !isfinite(r->rec[0].v[i]))
+			out->mag[i] = INFINITY;
 		if (round != NULL && out->mag != NULL && acc_is_float(out->dtype))
 			out->mag[i] = step_near(out, in[0]->v[b.at[0]], y);
 		if (alpha != 1 && out->mag != NULL) /* it may be rounded before it is added */
@@ -373,12 +378,35 @@ ternary(struct acc_replay *r, struct acc_dense *out)
 		.cls = "arithmetic", .rounding = ACC_ONCE, .eval = binary, .which = w, \
 		.cut = acc_cut_point \
 	}
+/* x / y, of a y that was rounded: much, where it is small; and of squares that are lost, nobody knows. */
+static double
+length_terms(struct acc_replay *r, double x, double slope)
+{
+	const enum acc_dtype t = r->rec[0].dtype;
+	if (x == 0 || slope == 0)
+		return 0;
+	return 2 * slope * slope / fabs(x) * acc_tiny_of(t) / acc_unit(t);
+}
+
+/* x / (x^2 + y^2): where the squares are lost, as of zeros, nobody knows. */
+static double
+angle_terms(struct acc_replay *r, double x, double slope)
+{
+	const double least = r->rec[0].dtype == ACC_F64 ? 0x1p-511 : 0x1p-63;
+	return fabs(slope) > 1 / least || (x == 0 && fabs(slope) > 0x1p16) ? INFINITY : 0;
+}
+
 /* The slope along the first is 1. */
 #define JUMPS(n, w) \
 	{ \
 		.names = n, .sig = "input|x|self:same other|y|exponent:point", \
 		.cls = "arithmetic", .rounding = ACC_ONCE, .flags = ACC_STEPS, .eval = binary, \
 		.which = w, .cut = acc_cut_point \
+	}
+#define TERMS(n, w, f) \
+	{ \
+		.names = n, .sig = "input|x|self:point other|y|exponent:point", .cls = "function", \
+		.rounding = ACC_FEW, .eval = binary, .which = w, .cut = acc_cut_point, .terms = f \
 	}
 #define ONE(n, w) BINARY(n, "arithmetic", ACC_ONCE, w)
 #define EXACT(n, w) BINARY(n, "arithmetic", ACC_EXACT, w)
@@ -396,8 +424,8 @@ const struct acc_op acc_ops_arithmetic[] = {
 	JUMPS("fmod", FMOD),
 	JUMPS("remainder imod FloorMod", REMAINDER),
 	ONE("floor_divide ifloordiv FloorDiv", FLOOR_DIV),
-	BINARY("atan2 Atan2", "function", ACC_FEW, ATAN2),
-	BINARY("hypot Hypot", "function", ACC_FEW, HYPOT),
+	TERMS("atan2 Atan2", ATAN2, angle_terms),
+	TERMS("hypot Hypot", HYPOT, length_terms),
 	EXACT("eq Equal", EQ),
 	EXACT("ne NotEqual", NE),
 	EXACT("lt Less", LT),

@@ -312,6 +312,9 @@ cross(struct acc_replay *r, struct acc_dense *out)
 		out->v[i] = a - b;
 		if (out->mag != NULL) /* each may be rounded first */
 			out->mag[i] = (1 + acc_roundings(r, out->dtype)) * (fabs(a) + fabs(b));
+		if (out->mag != NULL && fmax(fabs(a), fabs(b)) > acc_max_of(out->dtype) &&
+			r->rec[0].v != NULL && !isfinite(r->rec[0].v[i]))
+			out->mag[i] = INFINITY; /* and overflow */
 	}
 	return 0;
 }

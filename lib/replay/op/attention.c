@@ -278,6 +278,8 @@ attention(struct acc_replay *r, struct acc_dense *out)
 			}
 			size_t o = b * a.o.sb + h * a.o.sh + i * a.o.ss + d;
 			out[0].v[o] = x / sum;
+			if (r->divided != NULL)
+				r->divided[o] = top + log(sum);
 			if (out[0].mag != NULL)
 				out[0].mag[o] = abs / sum * (1 + 2 * a.roughness * size) +
 						step * sqrt(sq) / sum;
@@ -322,6 +324,7 @@ const struct acc_op acc_ops_attention[] = {
 		.sig = "query:block key:block value:block attn_mask dropout_p is_causal scale",
 		.cls = "product",
 		.rounding = ACC_FEW,
+		.flags = ACC_LESS_SUM,
 		.eval = attention,
 		.blocks = blocks,
 		.cut = cut},
@@ -332,6 +335,7 @@ const struct acc_op acc_ops_attention[] = {
 		       "actual_seq_qlen actual_seq_kvlen sparse_mode",
 		.cls = "product",
 		.rounding = ACC_FEW,
+		.flags = ACC_LESS_SUM,
 		.eval = attention,
 		.blocks = blocks,
 		.cut = cut},
@@ -343,6 +347,7 @@ const struct acc_op acc_ops_attention[] = {
 		       "next_tockens|next_tokens inner_precise input_layout sparse_mode",
 		.cls = "product",
 		.rounding = ACC_FEW,
+		.flags = ACC_LESS_SUM,
 		.eval = attention,
 		.blocks = blocks,
 		.cut = cut},
@@ -352,6 +357,7 @@ const struct acc_op acc_ops_attention[] = {
 		       "window_size softcap alibi_slopes",
 		.cls = "product",
 		.rounding = ACC_FEW,
+		.flags = ACC_LESS_SUM,
 		.eval = attention,
 		.blocks = blocks,
 		.cut = cut},

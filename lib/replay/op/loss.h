@@ -15,6 +15,7 @@ struct acc_loss {
 	double step;  /* of a rounding, in units of abs */
 	double rough; /* of the next term: the size of what is rounded on the way to it, each time */
 	size_t at;
+	const double *rec; /* where nothing is reduced, what was recorded; or NULL */
 	struct acc_dense *out;
 };
 /* From the arguments reduction, size_average and reduce. 0, or < 0: acc_cannot was called. */

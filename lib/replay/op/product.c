@@ -162,6 +162,10 @@ addmm(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 		acc_need_tensor(r, "mat2", &y) < 0 || acc_arg_float(r, "beta", &p->beta) < 0 ||
 		acc_arg_float(r, "alpha", &p->alpha) < 0 || matrices(r, x, y, out, p) < 0)
 		return ACC_EUNSUP;
+	if (!acc_is_float(out->dtype)) { /* as whole numbers are multiplied */
+		p->alpha = trunc(p->alpha);
+		p->beta = trunc(p->beta);
+	}
 	if (p->beta == 0)
 		return 0;
 	p->bias = c->v;

@@ -27,6 +27,7 @@ struct rnn {
 	size_t n, t, nx, nh, np, ngate, layers, both; /* both: directions, 1 or 2 */
 	const struct acc_dense *x, *h0, *c0, *sizes;
 	struct cell cell[2 * LAYERS_MAX];
+	double most;         /* beyond it, a gate overflows before it is saturated */
 	double round;        /* of a step, by those of what is computed with */
 	struct num *h, *c;   /* the state, [n, np] and [n, nh] */
 	struct num *ax, *ah; /* of one row: what the input and the state give to the gates */
@@ -247,7 +248,7 @@ lines(const struct rnn *k, const struct acc_dense *w, const struct acc_dense *bi
 			e += line[j] * line[j] * x[j].e;
 		}
 		double own = k->round * sum;
-		out[i] = (struct num){sum, e + size * size + own * own};
+		out[i] = (struct num){sum, size > k->most ? INFINITY : e + size * size + own * own};
 	}
 }
 
@@ -299,8 +300,8 @@ give(const struct num *from, size_t n, struct acc_dense *out, size_t at)
 {
 	for (size_t i = 0; i < n; i++) {
 		out->v[at + i] = from[i].v;
-		if (out->mag != NULL)
-			out->mag[at + i] = sqrt(from[i].e);
+		if (out->mag != NULL) /* of some thousand, the largest is 4 deviations and more */
+			out->mag[at + i] = 1.5 * sqrt(from[i].e);
 	}
 }
 
@@ -441,9 +442,13 @@ recurrent(struct acc_replay *r, struct acc_dense *out)
 		return acc_cannot(r, ACC_NOMEM_TEXT);
 	*k = (struct rnn){.kind = kind,
 		.ngate = gates[kind],
+		.most = acc_max_of(out[0].dtype) / 4,
 		.round = acc_roundings(r, out[0].dtype)};
 	if ((cell ? read_step(r, k) : read_rnn(r, k)) < 0)
 		return ACC_EUNSUP;
+	/* Each step adds roundings of what is left of 1 - h^2. */
+	if (out[0].mag == NULL && acc_unit_low(acc_unit(out[0].dtype)) && k->t > 64)
+		return acc_cannot(r, "a gradient through many steps that are rounded to 16 bits");
 	return cell ? one_step(r, k, out) : layers(r, k, out);
 }
 

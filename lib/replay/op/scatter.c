@@ -197,6 +197,8 @@ by_rows(struct acc_replay *r, struct acc_dense *out)
 		(fill ? acc_arg_float(r, "value", &number) : acc_need_tensor(r, "source", &src)) <
 			0)
 		return ACC_EUNSUP;
+	if (!acc_is_float(out->dtype)) /* as whole numbers are multiplied */
+		alpha = out->dtype == ACC_BOOL ? alpha != 0 : trunc(alpha);
 	w.scaled = alpha != 1;
 	if (x->ndim > 0)
 		memcpy(shape, x->shape, x->ndim * sizeof *shape);

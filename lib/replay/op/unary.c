@@ -486,9 +486,31 @@ static double
 exponent_terms(struct acc_replay *r, double x, double slope)
 {
 	struct numbers k;
-	return x < 0 && arguments(r, NULL, &k) == 0
-		       ? 2 * fabs(slope * x / (r->op->which == CELU ? k.a : 1))
-		       : 0;
+	if (!(x < 0) || arguments(r, NULL, &k) < 0)
+		return 0;
+	const double size = fabs(slope * x / (r->op->which == CELU ? k.a : 1));
+	/* PyTorch takes alpha in single precision there. */
+	const bool single = r->op->which == CELU && r->rec[0].dtype == ACC_F64;
+	return size * (single ? 0x1p-25 / acc_unit(ACC_F64) : 2);
+}
+
+/* A sixth, which PyTorch has in single precision there. */
+static double
+sixth_terms(struct acc_replay *r, double x, double slope)
+{
+	(void)x;
+	return r->rec[0].dtype == ACC_F64 ? fabs(slope) * 0x1p-25 / acc_unit(ACC_F64) : 0;
+}
+
+/* The gradient is divided by x log 2 or x log 10, which is rounded, to nothing or to Inf. */
+static double
+logarithm_terms(struct acc_replay *r, double x, double slope)
+{
+	const enum acc_dtype t = r->rec[0].dtype;
+	const double unit = acc_unit(t);
+	if (fabs(x) > acc_max_of(t) / 2.5)
+		return fabs(slope) / unit;
+	return fabs(slope) * (2 + acc_tiny_of(t) / fabs(x) / unit);
 }
 
 #define UNARY(n, c, rnd, f, s, w) \
@@ -503,12 +525,16 @@ exponent_terms(struct acc_replay *r, double x, double slope)
 		.which = w, .cut = acc_cut_point, .terms = exponent_terms \
 	}
 #define ROW(n, w) UNARY(n, "function", ACC_FEW, 0, "input|x|self:point", w)
+#define LOGARITHM(n, w) \
+	{ \
+		.names = n, .sig = "input|x|self:point", .cls = "function", .rounding = ACC_FEW, \
+		.eval = unary, .which = w, .cut = acc_cut_point, .terms = logarithm_terms \
+	}
 #define UNIT(n, w) \
 	UNARY(n, "function", ACC_FEW, ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, \
 		"input|x|self:point", w)
 #define WAVE(n, w) \
-	UNARY(n, "function", ACC_FEW, \
-		ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS | ACC_PERIODIC, \
+	UNARY(n, "function", ACC_FEW, ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_PERIODIC, \
 		"input|x|self:point", w)
 #define BOUND(n, w) \
 	UNARY(n, "function", ACC_FEW, ACC_UNTIL_ONE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, \
@@ -525,8 +551,8 @@ const struct acc_op acc_ops_unary[] = {
 	ROW("rsqrt Rsqrt", RSQRT),
 	ROW("reciprocal Reciprocal Inv", RECIPROCAL),
 	ROW("log Log", LOG),
-	ROW("log2", LOG2),
-	ROW("log10", LOG10),
+	LOGARITHM("log2", LOG2),
+	LOGARITHM("log10", LOG10),
 	UNIT("exp Exp", EXP),
 	UNIT("expm1 Expm1", EXPM1),
 	UNIT("exp2", EXP2),
@@ -563,7 +589,15 @@ const struct acc_op acc_ops_unary[] = {
 	ACTIVATION("fast_gelu npu_fast_gelu QuickGELUActivation", "input|x|self:point", QUICK_GELU),
 	ACTIVATION("mish npu_mish Mish MishActivation", "input:point inplace", MISH),
 	ACTIVATION("hardswish Hardswish HSwish", "input:point inplace", HARDSWISH),
-	ACTIVATION("hardsigmoid Hardsigmoid HSigmoid", "input:point inplace", HARDSIGMOID),
+	{.names = "hardsigmoid Hardsigmoid HSigmoid",
+		.sig = "input:point inplace",
+		.cls = "activation",
+		.rounding = ACC_FEW,
+		.flags = ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS,
+		.eval = unary,
+		.cut = acc_cut_point,
+		.terms = sixth_terms,
+		.which = HARDSIGMOID},
 	UNARY("softsign Softsign", "activation", ACC_FEW, ACC_SAVES_OUTPUT | ACC_TELLS_STEPS,
 		"input:point", SOFTSIGN),
 	STEPS("floor Floor", FLOOR),
