@@ -323,6 +323,59 @@ binary(struct acc_replay *r, struct acc_dense *out)
 	return 0;
 }
 
+enum { GATE_SIGMOID, GATE_SILU };
+
+static double
+gate(int which, double x)
+{
+	const double s = x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
+	return which == GATE_SIGMOID ? s : isinf(x) && x < 0 ? 0 : x * s;
+}
+
+/* The gated ones: one tensor whose halves along a dimension are taken, or (as some recorders
+ * have it) both halves. */
+static int
+gated(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *x, *up = NULL;
+	const struct acc_value *second = acc_arg(r, "dim");
+	uint32_t dim = 0;
+	if (acc_need_tensor(r, "input", &x) < 0)
+		return ACC_EUNSUP;
+	bool two = second != NULL && second->type == ACC_A_TENSOR && second->t->n > 1;
+	size_t half, inner = 1;
+	if (two) {
+		if (acc_need_tensor(r, "dim", &up) < 0 ||
+			acc_out_shape(r, out, x->shape, x->ndim) < 0)
+			return ACC_EUNSUP;
+		if (up->n != x->n)
+			return acc_cannot(r, "its inputs do not fit each other");
+		for (size_t i = 0; i < out->n; i++)
+			out->v[i] = gate(r->op->which, x->v[i]) * up->v[i];
+		return 0;
+	}
+	if (acc_arg_dim(r, "dim", x->ndim, -1, &dim) < 0)
+		return ACC_EUNSUP;
+	int64_t shape[ACC_DENSE_DIMS];
+	memcpy(shape, x->shape, x->ndim * sizeof *shape);
+	if (x->ndim == 0 || shape[dim] % 2 != 0)
+		return acc_cannot(r, "its input has no halves");
+	shape[dim] /= 2;
+	if (acc_out_shape(r, out, shape, x->ndim) < 0)
+		return ACC_EUNSUP;
+	for (uint32_t d = dim + 1; d < x->ndim; d++)
+		inner *= (size_t)shape[d];
+	half = (size_t)shape[dim] * inner;
+	for (size_t i = 0; i < out->n; i++) {
+		size_t at = i / half * 2 * half + i % half;
+		/* glu gates by its second half. */
+		bool swap = r->op->which == GATE_SIGMOID;
+		double g = x->v[swap ? at + half : at], u = x->v[swap ? at : at + half];
+		out->v[i] = gate(r->op->which, g) * u;
+	}
+	return 0;
+}
+
 /* 1 - tanh^2, which is subtracted from 1 */
 static double
 shrink_terms(struct acc_replay *r, double x, double slope)
@@ -435,6 +488,20 @@ const struct acc_op acc_ops_elementwise[] = {
 	BINARY("float_power", "function", ACC_FEW, FLOAT_POWER),
 	BINARY("gcd", "arithmetic", ACC_EXACT, GCD),
 	BINARY("lcm", "arithmetic", ACC_EXACT, LCM),
+	{.names = "swiglu npu_swiglu",
+		.sig = "input|x:block dim|up:point",
+		.cls = "activation",
+		.rounding = ACC_FEW,
+		.flags = ACC_UNIT_SCALE | ACC_SAVES_OUTPUT,
+		.eval = gated,
+		.which = GATE_SILU},
+	{.names = "glu GLU",
+		.sig = "input:block dim",
+		.cls = "activation",
+		.rounding = ACC_FEW,
+		.flags = ACC_UNIT_SCALE | ACC_SAVES_OUTPUT,
+		.eval = gated,
+		.which = GATE_SIGMOID},
 	{.names = NULL},
 };
 #undef X

@@ -436,51 +436,6 @@ unary(struct acc_replay *r, struct acc_dense *out)
 	return 0;
 }
 
-/* The gated ones: one tensor whose halves along a dimension are taken, or (as some recorders
- * have it) both halves. */
-static int
-gated(struct acc_replay *r, struct acc_dense *out)
-{
-	const struct acc_dense *x, *up = NULL;
-	const struct acc_value *second = acc_arg(r, "dim");
-	uint32_t dim = 0;
-	if (acc_need_tensor(r, "input", &x) < 0)
-		return ACC_EUNSUP;
-	bool two = second != NULL && second->type == ACC_A_TENSOR && second->t->n > 1;
-	size_t half, inner = 1;
-	if (two) {
-		if (acc_need_tensor(r, "dim", &up) < 0 ||
-			acc_out_shape(r, out, x->shape, x->ndim) < 0)
-			return ACC_EUNSUP;
-		if (up->n != x->n)
-			return acc_cannot(r, "its inputs do not fit each other");
-		for (size_t i = 0; i < out->n; i++)
-			out->v[i] = activation(r->op->which, x->v[i], &(struct numbers){0}) *
-				    up->v[i];
-		return 0;
-	}
-	if (acc_arg_dim(r, "dim", x->ndim, -1, &dim) < 0)
-		return ACC_EUNSUP;
-	int64_t shape[ACC_DENSE_DIMS];
-	memcpy(shape, x->shape, x->ndim * sizeof *shape);
-	if (x->ndim == 0 || shape[dim] % 2 != 0)
-		return acc_cannot(r, "its input has no halves");
-	shape[dim] /= 2;
-	if (acc_out_shape(r, out, shape, x->ndim) < 0)
-		return ACC_EUNSUP;
-	for (uint32_t d = dim + 1; d < x->ndim; d++)
-		inner *= (size_t)shape[d];
-	half = (size_t)shape[dim] * inner;
-	for (size_t i = 0; i < out->n; i++) {
-		size_t at = i / half * 2 * half + i % half;
-		/* glu gates by its second half. */
-		bool swap = r->op->which == SIGMOID;
-		double g = x->v[swap ? at + half : at], u = x->v[swap ? at : at + half];
-		out->v[i] = activation(r->op->which, g, &(struct numbers){0}) * u;
-	}
-	return 0;
-}
-
 /* The exponential grows with what its argument, a quotient, is rounded by. */
 static double
 exponent_terms(struct acc_replay *r, double x, double slope)
@@ -609,19 +564,5 @@ const struct acc_op acc_ops_unary[] = {
 	STEPS("isnan IsNan", ISNAN),
 	STEPS("isinf IsInf", ISINF),
 	STEPS("isfinite IsFinite", ISFINITE),
-	{.names = "swiglu npu_swiglu",
-		.sig = "input|x:block dim|up:point",
-		.cls = "activation",
-		.rounding = ACC_FEW,
-		.flags = ACC_UNIT_SCALE | ACC_SAVES_OUTPUT,
-		.eval = gated,
-		.which = SILU},
-	{.names = "glu GLU",
-		.sig = "input:block dim",
-		.cls = "activation",
-		.rounding = ACC_FEW,
-		.flags = ACC_UNIT_SCALE | ACC_SAVES_OUTPUT,
-		.eval = gated,
-		.which = SIGMOID},
 	{.names = NULL},
 };
