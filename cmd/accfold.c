@@ -139,6 +139,22 @@ read_input(struct input *in)
 	acc_rd_close(rd);
 }
 
+/* What is folded, and the reference; the highest status. */
+static int
+read_all(struct input *in, int n, char *const *path, const char *bench)
+{
+	struct input ref = {.path = bench, .reference = true, .fold = in->fold, .roots = in->roots};
+	int status = 0;
+	for (int i = 0; i < n; i++) {
+		in->path = path[i];
+		read_input(in);
+		status = in->status > status ? in->status : status;
+	}
+	if (bench != NULL)
+		read_input(&ref);
+	return ref.status > status ? ref.status : status;
+}
+
 static int
 emit(void *arg, const struct acc_rec *r)
 {
@@ -210,7 +226,6 @@ main(int argc, char **argv)
 			    &e) < 0)
 			cli_die_err(&e);
 	}
-	int status = 0;
 	static char dash[] = "-";
 	char *const standard[] = {dash};
 	char *const *path = optind < argc ? argv + optind : standard;
@@ -218,15 +233,7 @@ main(int argc, char **argv)
 	struct acc_arena mem = {0};
 	const int n = optind < argc ? argc - optind : 1;
 	struct input in = {.fold = f, .roots = roots, .ranks = &ranks, .log = n == 1 ? &mem : NULL};
-	for (int i = 0; i < n; i++) {
-		in.path = path[i];
-		read_input(&in);
-		status = in.status > status ? in.status : status;
-	}
-	struct input ref = {.path = bench, .reference = true, .fold = f, .roots = roots};
-	if (bench != NULL)
-		read_input(&ref);
-	status = ref.status > status ? ref.status : status;
+	const int status = read_all(&in, n, path, bench);
 	int found = acc_fold_find(f, &e);
 	if (found < 0)
 		cli_die_err(&e);

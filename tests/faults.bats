@@ -19,7 +19,8 @@ fault() { # program, fault, command...
 
 @test "a part of the sweep: the right answer, or status 2 and why" {
 	preloads || return 0
-	run -0 "$ROOT/tests/faults/sweep" --quick 2
+	# Checkpoints and logs of more writers go through readers that other cases have.
+	run -0 "$ROOT/tests/faults/sweep" --quick 2 --only '!(read @(writers|forms)/*)'
 	[[ $output == *" injections: "*" 0 violations" ]]
 	# It injected something.
 	[ "${output%% *}" -gt 1000 ]
