@@ -1159,6 +1159,11 @@ class Recorder:
         for space, name in ((torch.jit, "script"), (torch.jit, "trace"), (sys.modules.get("torch.export"), "export")):
             # They run what they are given, to look at it.
             self.patch(space, name, lambda old: functools.partial(self.quietly, old))
+        # Before its first step a pipeline runs each stage forward and backward on memory as it is, to learn the shapes.
+        schedules = sys.modules.get("torch.distributed.pipelining.schedules")
+        for kind, name in (("Single", "_initialize_stage"), ("Multi", "_initialize_stages")):
+            self.patch(getattr(schedules, f"PipelineSchedule{kind}", None), name,
+                       lambda old: lambda *args, **kwargs: self.quietly(old, *args, **kwargs))
         if distributed():
             for name in (*COLLECTIVES, *RENAMED):
                 self.patch(torch.distributed, name, lambda old, n=name: self.collective(n, old))
