@@ -64,6 +64,32 @@ put_source(struct emit *o, const struct acc_rec *r, struct acc_err *e)
 	return rc < 0 ? acc_rec_fail(e, rc) : hand(o, &o->rec);
 }
 
+/* An op call without tensors and arguments is a record of its own: that of the first rank stands for all. */
+static int
+put_bare(struct emit *o, const struct acc_rec *r, struct acc_err *e)
+{
+	const struct acc_fold *f = o->f;
+	const int64_t rank = acc_get_int(r, "", "rank", 0);
+	int rc = 0;
+	for (uint32_t s = 0; s < f->nstep; s++) {
+		const struct fold_step *t = &f->step[s];
+		if (f->device.segment[t->segment[0]].rank != rank)
+			continue;
+		const int64_t as = f->groups > 1 && t->reference != FOLD_NONE
+					   ? f->reference.segment[t->reference].rank
+					   : rank;
+		rc = acc_rec_start(&o->rec, r->kind);
+		for (uint32_t i = 0; i < r->n && rc == 0; i++)
+			if (!acc_word_in("src rank", r->f[i].key))
+				rc = acc_rec_push(&o->rec, &r->f[i]);
+		rc = rc < 0 || o->src[0] == '\0' ? rc
+						 : acc_put(&o->rec, "", "src", acc_ctext(o->src));
+		rc = rc < 0 ? rc : acc_put(&o->rec, "", "rank", acc_int(as));
+		return rc < 0 ? acc_rec_fail(e, rc) : hand(o, &o->rec);
+	}
+	return rc;
+}
+
 static int
 put_others(struct emit *o, struct acc_err *e)
 {
@@ -73,7 +99,10 @@ put_others(struct emit *o, struct acc_err *e)
 		rc = acc_fold_record(o->f, o->f->all[i], &r, e);
 		if (rc < 0)
 			break;
-		if (!acc_rec_is(r, "tensor") && !acc_rec_is(r, "arg") && !acc_rec_is(r, "source"))
+		if (acc_rec_is(r, "call"))
+			rc = put_bare(o, r, e);
+		else if (!acc_rec_is(r, "tensor") && !acc_rec_is(r, "arg") &&
+			 !acc_rec_is(r, "source"))
 			rc = hand(o, r);
 		else if (acc_rec_is(r, "source") && o->src[0] == '\0')
 			rc = put_source(o, r, e);
