@@ -543,6 +543,8 @@ with_own() { # program, script
 	# A bias whose gradient is zero but for rounding, as that of keys is, comes to the optimizer in parts that nothing else shows.
 	run -0 --separate-stderr accdiff fsdp.1 one.1
 	[[ $output == "124 op calls compared: none adds more error"* && -z $stderr ]]
+	# An optimizer that is given nothing is a record of its own, which goes with the others.
+	accdump-read fsdp-nosync.1 | accfold -b one.1 | accfmt --json | jq -es '[.[] | select(.kind == "call") | [.name, .rank]] == [["Functional.sgd.0.forward", 0]]'
 	# The weights of a stage's optimizer are others than those that the bench's has at their places.
 	run -0 --separate-stderr accdiff pp.1 one.1
 	[[ $output == "141 op calls compared: none adds more error"* && -z $stderr ]]

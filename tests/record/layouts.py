@@ -60,13 +60,28 @@ RANKS = {"ddp4": 4, "fsdp4": 4, "hand4": 4, "tp4": 4, "tpdp": 4}
 
 def bench(layout):
     end = layout.rpartition(".")[2]
-    return layout if end == "drop" else f"one.{end}" if end in ("tokens", "micro") else "one.micro" if layout == "pipe" else "one"
+    return layout if end == "drop" else f"one.{end}" if end in ("tokens", "micro") else "one"
 
 
 def names():
     for layout, faults in FAULTS.items():
         yield layout
         yield from (f"{layout}-{fault}" for fault in faults.split())
+
+
+class Gather(torch.autograd.Function):
+    """Of a sequence the parts of all ranks. torch's own all_gather permutes gradients (findings/torch-gloo-order.sh)."""
+    @staticmethod
+    def forward(ctx, a):
+        parts = [torch.empty_like(a) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, a.contiguous())
+        return torch.cat(parts, 1)
+
+    @staticmethod
+    def backward(ctx, grad):
+        grad = grad.contiguous()
+        dist.all_reduce(grad)
+        return grad.chunk(dist.get_world_size(), 1)[dist.get_rank()]
 
 
 class Block(nn.Module):
@@ -190,10 +205,8 @@ class Run:
         self.kind = layout.partition(".")[0].rstrip("4")
         self.split = 1 if self.kind in ("one", "tp", "sp", "pp", "pipe", "cp") else 2 if self.kind == "tpdp" else self.ranks
         net = self.net()
-        if fault == "stale" and rank == self.ranks - 1 and self.kind != "ddp":
-            spoil(net)
-        self.bare, self.model = net, self.wrapped(net)
-        if fault == "stale" and rank == self.ranks - 1 and self.kind == "ddp":  # which sends its first weights
+        self.bare, self.model = net, self.wrapped(net)   # which sends the first rank's weights to all, or parts of them
+        if fault == "stale" and rank == self.ranks - 1:
             spoil(net)
         self.optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         self.tokens, self.labels = data(layout)
@@ -207,9 +220,8 @@ class Run:
             return Net(stages=(self.rank,))
         if self.kind != "cp":
             return Net(self.layout.endswith(".drop"))
-        from torch.distributed.nn.functional import all_gather
         first = self.rank * TOKENS // self.ranks
-        return Net(gather=lambda a: torch.cat(all_gather(a), 1), first=first, at=0 if self.fault == "pos" else first)
+        return Net(gather=Gather.apply, first=first, at=0 if self.fault == "pos" else first)
 
     def wrapped(self, net):
         if self.kind == "ddp":
