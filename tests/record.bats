@@ -205,3 +205,22 @@ follow() {
 	run -2 accdump-read --follow --inline rec
 	[[ $output == *"--follow: of one recording, and without --inline"* ]]
 }
+
+@test "a header alone writes the records of the library, as C99; C++11 takes it" {
+	cd "$BATS_TEST_TMPDIR"
+	cc -std=c99 -pedantic -Wall -Wextra -Werror -D_GNU_SOURCE "$ROOT/tests/record/one.c" -I"$ROOT/include" \
+		"$BIN/libaccrec.so.0" -o one
+	LD_LIBRARY_PATH=$BIN ./one header library
+	local d
+	for d in header library; do
+		accdump-read --inline $d | accfmt -f json |
+			jq -c 'select(.kind != "source") | del(.fsize, .mtime, .src, .["dtype.raw"], .["stride.raw"])' >$d.json
+	done
+	[ "$(jq -s length header.json)" -eq 27 ]
+	cmp header.json library.json
+	run -0 accdiff header library
+	[[ $output == *"3 op calls compared"*"(3 identical)" ]]
+	! ./one header other || false # nothing is overwritten
+	printf '#include "acc/accrec1.h"\nint main() { return acc1_close(acc1_open("x")); }\n' >one.cc
+	c++ -std=c++11 -pedantic -Wall -Wextra -Werror -fsyntax-only -I"$ROOT/include" one.cc
+}

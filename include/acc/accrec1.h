@@ -1,0 +1,327 @@
+/* accrec1.h - record tensors from a program that cannot link libaccrec: this header is all
+ *
+ *	struct acc1 *a = acc1_open("rec");                  a folder, which is made; NULL: errno says why
+ *	acc1_call(a, "MUL_MAT", NULL);                      the op calls, in the order in which they run
+ *	acc1_tensor(a, "in", "0", "f32", 2, shape, stride, data);
+ *	acc1_tensor(a, "out", "0", "f32", 2, shape, stride, data);
+ *	acc1_float(a, "kw", "eps", 1e-5);                   an attribute
+ *	acc1_close(a);                                      0, or the errno of what could not be written
+ *
+ * It writes what acc_rec_call of accrec(3) does, rank0.acc and rank0.step0.data, with no thread and no
+ * statistics; accdump-read(1) and accdiff(1) read it. Strides are in bytes and may be those of any view,
+ * so nothing is copied by the caller. A name may come as often as it likes: its calls are numbered.
+ * After a failure nothing more is written, and the program goes on. Not for several threads at once.
+ * C99 with POSIX (mkdir), C++11.
+ */
+#ifndef ACCREC1_H
+#define ACCREC1_H
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { ACC1_DIMS = 64, ACC1_TEXT = 2048 };
+
+struct acc1_name {
+	char *op;
+	int64_t calls;
+};
+
+struct acc1 {
+	FILE *records, *data;
+	int failed; /* errno */
+	uint64_t n, seq, at;
+	struct acc1_name *name;
+	size_t nname;
+	char id[9], op[ACC1_TEXT], key[ACC1_TEXT + 64];
+	const char *pass;
+	int64_t call;
+};
+
+/* --- MessagePack --- */
+
+static inline void
+acc1_bytes(struct acc1 *a, FILE *f, const void *p, size_t n)
+{
+	if (a->failed == 0 && n > 0 && fwrite(p, 1, n, f) != n)
+		a->failed = errno != 0 ? errno : EIO;
+}
+
+static inline void
+acc1_head(struct acc1 *a, int code, uint64_t n, int bytes)
+{
+	unsigned char b[9];
+	b[0] = (unsigned char)code;
+	for (int i = 0; i < bytes; i++)
+		b[1 + i] = (unsigned char)(n >> 8 * (bytes - 1 - i));
+	acc1_bytes(a, a->records, b, 1 + (size_t)bytes);
+}
+
+static inline void
+acc1_put_text(struct acc1 *a, const char *s)
+{
+	const size_t n = strlen(s);
+	acc1_head(a, 0xdb, n, 4);
+	acc1_bytes(a, a->records, s, n);
+}
+
+static inline void
+acc1_put_int(struct acc1 *a, const char *key, int64_t v)
+{
+	acc1_put_text(a, key);
+	acc1_head(a, 0xd3, (uint64_t)v, 8);
+}
+
+static inline void
+acc1_put(struct acc1 *a, const char *key, const char *value)
+{
+	acc1_put_text(a, key);
+	acc1_put_text(a, value);
+}
+
+static inline void
+acc1_begin(struct acc1 *a, const char *kind, unsigned fields)
+{
+	acc1_head(a, 0x92, 0, 0);
+	acc1_put_text(a, kind);
+	acc1_head(a, 0xde, fields, 2);
+}
+
+/* --- records --- */
+
+static inline struct acc1 *
+acc1_open(const char *folder)
+{
+	char path[2][ACC1_TEXT];
+	struct acc1 *a = (struct acc1 *)calloc(1, sizeof *a);
+	if (a == NULL)
+		return NULL;
+	if ((size_t)snprintf(path[0], sizeof path[0], "%s/rank0.acc", folder) >= sizeof path[0] ||
+		(size_t)snprintf(path[1], sizeof path[1], "%s/rank0.step0.data", folder) >=
+			sizeof path[1])
+		errno = ENAMETOOLONG;
+	else if (mkdir(folder, 0777) == 0 || errno == EEXIST)
+		a->records = fopen(path[0], "wbx");
+	if (a->records != NULL)
+		a->data = fopen(path[1], "wbx");
+	if (a->data == NULL) {
+		if (a->records != NULL)
+			fclose(a->records);
+		free(a);
+		return NULL;
+	}
+	const uint64_t now = (uint64_t)time(NULL) * 2654435761u ^ (uint64_t)(uintptr_t)a;
+	snprintf(a->id, sizeof a->id, "%08x", (unsigned)(now ^ now >> 32));
+	acc1_begin(a, "acc", 3);
+	acc1_put_int(a, "v", 1);
+	acc1_put_int(a, "minor", 0);
+	acc1_put_text(a, "log");
+	acc1_head(a, 0x91, 0, 0);
+	acc1_put_text(a, "accrec1.h");
+	acc1_begin(a, "source", 3);
+	acc1_put(a, "format", "record");
+	acc1_put(a, "task", "tensor");
+	acc1_put(a, "id", a->id);
+	a->n = 1;
+	return a;
+}
+
+/* What comes then belongs to this call. pass: "backward", or NULL: forward. */
+static inline void
+acc1_call(struct acc1 *a, const char *op, const char *pass)
+{
+	const char *which = pass != NULL ? pass : "forward";
+	size_t i = 0;
+	if (a->failed != 0)
+		return;
+	if (strlen(op) >= sizeof a->op || strlen(which) > 32) {
+		a->failed = ENAMETOOLONG;
+		return;
+	}
+	while (i < a->nname && strcmp(a->name[i].op, op) != 0)
+		i++;
+	if (i == a->nname) {
+		struct acc1_name *p = (struct acc1_name *)realloc(a->name, (i + 1) * sizeof *p);
+		char *copy = p == NULL ? NULL : (char *)malloc(strlen(op) + 1);
+		a->name = p != NULL ? p : a->name;
+		if (copy == NULL) {
+			a->failed = ENOMEM;
+			return;
+		}
+		strcpy(copy, op);
+		p[i].op = copy;
+		p[i].calls = 0;
+		a->nname++;
+	}
+	/* The backward call of a name is that of its last forward call. */
+	const int back = strcmp(which, "backward") == 0 && a->name[i].calls > 0;
+	a->call = back ? a->name[i].calls - 1 : a->name[i].calls++;
+	a->pass = back || strcmp(which, "backward") == 0 ? "backward" : "forward";
+	strcpy(a->op, op);
+	if (strncmp(op, "Module.", 7) == 0)
+		snprintf(a->key, sizeof a->key, "%s.%s.%lld", op, a->pass, (long long)a->call);
+	else
+		snprintf(a->key, sizeof a->key, "%s.%lld.%s", op, (long long)a->call, a->pass);
+}
+
+/* What every record of a call begins with: 7 fields, and 4 that acc1_tail puts. */
+static inline void
+acc1_fields(struct acc1 *a, const char *kind, unsigned more, const char *io, const char *pos)
+{
+	const char *word = strcmp(io, "in") == 0    ? "input"
+			   : strcmp(io, "out") == 0 ? "output"
+			   : strcmp(io, "kw") == 0  ? "kwargs"
+						    : io;
+	char name[2 * ACC1_TEXT + 128];
+	snprintf(name, sizeof name, "%s.%s.%.2000s", a->key, word, pos);
+	acc1_begin(a, kind, 11 + more);
+	acc1_put(a, "name", name);
+	acc1_put(a, "key", a->key);
+	acc1_put(a, "op", a->op);
+	acc1_put_int(a, "call", a->call);
+	acc1_put(a, "pass", a->pass);
+	acc1_put(a, "io", io);
+	acc1_put(a, "pos", pos);
+}
+
+static inline void
+acc1_tail(struct acc1 *a)
+{
+	acc1_put(a, "src", a->id);
+	acc1_put_int(a, "seq", (int64_t)a->seq++);
+	acc1_put_int(a, "step", 0);
+	acc1_put_int(a, "rank", 0);
+	a->n++;
+}
+
+static inline size_t
+acc1_size(const char *dtype)
+{
+	static const char *const names[] = {"f64 i64 u64", "f32 i32 u32", "f16 bf16 i16 u16",
+		"i8 u8 bool"};
+	const size_t n = strlen(dtype);
+	for (size_t i = 0; i < 4; i++)
+		for (const char *s = names[i]; (s = strstr(s, dtype)) != NULL; s += n)
+			if ((s == names[i] || s[-1] == ' ') && (s[n] == ' ' || s[n] == '\0'))
+				return (size_t)8 >> i;
+	return 0;
+}
+
+/* A tensor of the call. io: in, out, kw, param; pos: which, "0", or a name; dtype: f64 f32 f16 bf16, i64 to i8,
+ * u64 to u8, bool; shape as ndim extents, the last axis runs fastest where stride (in bytes) is NULL. */
+static inline void
+acc1_tensor(struct acc1 *a, const char *io, const char *pos, const char *dtype, uint32_t ndim,
+	const int64_t *shape, const int64_t *stride, const void *data)
+{
+	static const char zeros[64] = {0};
+	const size_t size = acc1_size(dtype);
+	int64_t own[ACC1_DIMS], at[ACC1_DIMS] = {0};
+	uint64_t count = 1;
+	if (a->failed == 0 && (size == 0 || ndim > ACC1_DIMS || a->pass == NULL))
+		a->failed = EINVAL;
+	for (uint32_t d = 0; d < ndim && a->failed == 0; d++) {
+		if (shape[d] < 0 || (shape[d] > 0 && count > UINT64_C(0x7fffffffffffffff) / size /
+								     (uint64_t)shape[d]))
+			a->failed = EINVAL;
+		else
+			count *= (uint64_t)shape[d];
+	}
+	if (a->failed != 0)
+		return;
+	int64_t step = (int64_t)size;
+	int plain = 1;
+	for (uint32_t d = ndim; d-- > 0; step *= shape[d]) {
+		own[d] = stride != NULL ? stride[d] : step;
+		plain = plain && (own[d] == step || shape[d] == 1);
+	}
+	const uint64_t len = count * size;
+	acc1_bytes(a, a->data, zeros, (size_t)(-a->at & 63));
+	a->at += -a->at & 63;
+	if (plain)
+		acc1_bytes(a, a->data, data, (size_t)len);
+	for (uint64_t i = 0; i < count && !plain; i++) {
+		const char *p = (const char *)data;
+		for (uint32_t d = 0; d < ndim; d++)
+			p += at[d] * own[d];
+		acc1_bytes(a, a->data, p, size);
+		for (uint32_t d = ndim; d-- > 0 && ++at[d] == shape[d];)
+			at[d] = 0;
+	}
+	acc1_fields(a, "tensor", 5, io, pos);
+	acc1_put(a, "dtype", dtype);
+	acc1_put_text(a, "shape");
+	acc1_head(a, 0xdd, ndim, 4);
+	for (uint32_t d = 0; d < ndim; d++)
+		acc1_head(a, 0xd3, (uint64_t)shape[d], 8);
+	acc1_put(a, "file", "rank0.step0.data");
+	acc1_put_int(a, "off", (int64_t)a->at);
+	acc1_put_int(a, "len", (int64_t)len);
+	acc1_tail(a);
+	a->at += len;
+}
+
+/* Arguments that are no tensors. */
+static inline void
+acc1_int(struct acc1 *a, const char *io, const char *pos, int64_t v)
+{
+	if (a->failed != 0 || a->pass == NULL)
+		return;
+	acc1_fields(a, "arg", 2, io, pos);
+	acc1_put(a, "type", "int");
+	acc1_put_int(a, "value", v);
+	acc1_tail(a);
+}
+
+static inline void
+acc1_float(struct acc1 *a, const char *io, const char *pos, double v)
+{
+	uint64_t bits;
+	if (a->failed != 0 || a->pass == NULL)
+		return;
+	memcpy(&bits, &v, sizeof bits);
+	acc1_fields(a, "arg", 2, io, pos);
+	acc1_put(a, "type", "float");
+	acc1_put_text(a, "value");
+	acc1_head(a, 0xcb, bits, 8);
+	acc1_tail(a);
+}
+
+static inline void
+acc1_text(struct acc1 *a, const char *io, const char *pos, const char *v)
+{
+	if (a->failed != 0 || a->pass == NULL)
+		return;
+	acc1_fields(a, "arg", 2, io, pos);
+	acc1_put(a, "type", "str");
+	acc1_put(a, "value", v);
+	acc1_tail(a);
+}
+
+static inline int
+acc1_close(struct acc1 *a)
+{
+	if (a == NULL)
+		return EINVAL;
+	acc1_begin(a, "step", 1);
+	acc1_put_int(a, "step", 0);
+	acc1_begin(a, "end", 2);
+	acc1_put_int(a, "n", (int64_t)a->n + 1);
+	acc1_put_int(a, "st", 0);
+	/* The elements first: a record must not refer to what is not there. */
+	if (fclose(a->data) != 0 && a->failed == 0)
+		a->failed = errno;
+	if (fclose(a->records) != 0 && a->failed == 0)
+		a->failed = errno;
+	const int failed = a->failed;
+	for (size_t i = 0; i < a->nname; i++)
+		free(a->name[i].op);
+	free(a->name);
+	free(a);
+	return failed;
+}
+
+#endif
