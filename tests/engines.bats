@@ -45,3 +45,16 @@ pairs() { # device, bench
 	run -1 accdiff faulty cnn/modules
 	[[ $output == *"getitem_3: output 0"* ]]
 }
+
+@test "what Polygraphy saves: its arrays in the order of the file, compared as those of the session" {
+	[ "$(accdump-read --probe cnn/polygraphy.json)" = "polygraphy	cnn/polygraphy.json" ]
+	run -0 accdiff cnn/polygraphy.json cnn/right.npz
+	[ "$output" = "10 tensors compared: 10 with the same values" ]
+	run -0 pairs cnn/polygraphy.json cnn/modules
+	[ "$output" = "$belongs" ]
+	# What is damaged is said, and the rest read; a second runner is said.
+	cp "$ROOT/tests/fuzz/corpus/polygraphy/broken" broken.json
+	run -2 --separate-stderr accdump-read broken.json
+	[[ $stderr == *"cut"*"header says 8 bytes of elements, there are 4"* && $stderr == *"no base64"* ]]
+	[[ $stderr == *"of 2 runners the first is read"* ]]
+}

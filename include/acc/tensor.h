@@ -137,7 +137,7 @@ bool acc_unit_low(double unit);
 enum { ACC_MAXDIM = 64 };
 
 /* ACC_DEFLATE, ACC_ZSTD: compressed. ACC_LATIN1: each byte as the code point of its value in UTF-8, as
- * pickles of protocol 2 spell bytes; only for storages of a few MiB. ACC_MSCKPT: the contents, one after the other, of the
+ * pickles of protocol 2 spell bytes; only for storages of a few MiB. ACC_BASE64: in that, as JSON has bytes; likewise. ACC_MSCKPT: the contents, one after the other, of the
  * values of a MindSpore checkpoint that begin at off and take clen bytes. ACC_PARTS: the storage is
  * put together of what lies in several places, see acc_parts. The others are GGUF's types of quantized weights,
  * f32 when they are decoded. */
@@ -146,6 +146,7 @@ enum acc_enc {
 	ACC_DEFLATE,
 	ACC_ZSTD,
 	ACC_LATIN1,
+	ACC_BASE64,
 	ACC_MSCKPT,
 	ACC_PARTS,
 	ACC_Q4_0,

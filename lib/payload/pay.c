@@ -2,6 +2,7 @@
  * signal. Only a pool that was told so maps large ones. */
 #include "payload/pay.h"
 
+#include "io/base64.h"
 #include "io/crc.h"
 
 #include <stdlib.h>
@@ -90,6 +91,24 @@ read_latin1(const struct acc_pay *p, uint8_t *out, struct acc_err *e)
 }
 
 static int
+read_base64(const struct acc_pay *p, uint8_t *out, struct acc_err *e)
+{
+	const size_t n = (size_t)p->ref.clen, room = n / 4 * 3;
+	char *in = malloc(n > 0 ? n : 1);
+	uint8_t *all = malloc(room > 0 ? room : 1);
+	int rc = in == NULL || all == NULL ? acc_nomem(e)
+					   : acc_file_pread(p->fd, in, n, p->ref.off, e);
+	const int64_t got = rc < 0 ? 0 : acc_base64_decode(in, n, all);
+	if (rc == 0 && got != (int64_t)p->ref.len)
+		rc = acc_fail_at(e, ACC_EFORMAT, p->ref.off, "not the bytes of its array");
+	if (rc == 0)
+		memcpy(out, all, (size_t)got);
+	free(in);
+	free(all);
+	return rc;
+}
+
+static int
 read_deflated(const struct acc_pay *p, uint8_t *out, struct acc_err *e)
 {
 	struct acc_deflated *d = acc_deflated_open(&p->ref, p->fd, e);
@@ -112,9 +131,11 @@ static uint8_t *
 decode_whole(struct acc_pay *p, struct acc_err *e)
 {
 	const enum acc_enc enc = p->ref.enc;
-	if (p->ref.len > MAX_INFLATED || (enc == ACC_LATIN1 && p->ref.clen > 2 * MAX_INFLATED)) {
+	const bool spelled = enc == ACC_LATIN1 || enc == ACC_BASE64;
+	if (p->ref.len > MAX_INFLATED || (spelled && p->ref.clen > 2 * MAX_INFLATED)) {
 		acc_fail(e, ACC_EUNSUP, "a %s, of more than %d MiB",
 			enc == ACC_LATIN1   ? "numpy array inside a pickle"
+			: enc == ACC_BASE64 ? "array in base64"
 			: enc == ACC_MSCKPT ? "tensor in pieces that is not taken in order"
 					    : "compressed array that is not row-major",
 			MAX_INFLATED >> 20);
@@ -126,6 +147,7 @@ decode_whole(struct acc_pay *p, struct acc_err *e)
 		rc = acc_nomem(e);
 	else
 		rc = enc == ACC_LATIN1   ? read_latin1(p, mem, e)
+		     : enc == ACC_BASE64 ? read_base64(p, mem, e)
 		     : enc == ACC_MSCKPT ? read_pieces(p, mem, e)
 					 : read_deflated(p, mem, e);
 	if (rc == 0 && p->ref.has_crc &&

@@ -2,7 +2,7 @@
 
 #include "io/quant.h"
 
-static const char *const encodings[] = {"", "deflate", "zstd", "latin1", "msckpt"};
+static const char *const encodings[] = {"", "deflate", "zstd", "latin1", "base64", "msckpt"};
 
 static const char *
 encoding(enum acc_enc enc)
