@@ -109,7 +109,8 @@ acc_check_rates(struct acc_check *ck, int (*emit)(void *arg, struct acc_rec *r, 
 		most = why[s] == NULL ? fmax(most, r[s].end) : most;
 	/* Each step, or as many as a picture has room for; the ends of the warm-up are corners. */
 	const double by = fmax(1, floor(most / POINTS));
-	for (double n = 1; n <= most && rc == 0 && (why[0] == NULL || why[1] == NULL); n += by) {
+	double n = 1 - by;
+	while ((n += by) <= most && rc == 0 && (why[0] == NULL || why[1] == NULL)) {
 		/* Of one side alone, a log of it. */
 		const bool both = why[0] == NULL && why[1] == NULL;
 		rc = acc_rec_start(&ck->rec, both ? ACC_STR("pair") : ACC_STR("scalar"));

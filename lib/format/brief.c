@@ -66,8 +66,9 @@ push(struct list *l, struct acc_str t)
 static int
 weigh(struct acc_str what)
 {
-	static const char *const order[] = {"other", "accepted", "before", "next", "ranks", "clean", "audit",
-		"unmatched", "warning", "missing", "rule", "difference", "overflow", "culprit"};
+	static const char *const order[] = {"other", "accepted", "before", "next", "ranks", "clean",
+		"audit", "unmatched", "warning", "missing", "rule", "difference", "overflow",
+		"culprit"};
 	for (size_t i = 0; i < sizeof order / sizeof *order; i++)
 		if (acc_str_is(what, order[i]))
 			return (int)i;

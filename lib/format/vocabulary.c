@@ -2,9 +2,11 @@
 #include "acc/vocabulary.h"
 #include "acc/file.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "dump/jtree.h"
 
@@ -193,11 +195,11 @@ acc_vocabulary_add(const struct acc_vocabulary *v, int64_t id, struct acc_buf *o
 	if (id < 0 || (uint64_t)id >= v->n || v->piece[id].p == NULL)
 		return false;
 	struct acc_str s = v->piece[id];
-	unsigned byte;
-	char end;
-	/* SentencePiece's single bytes. */
-	if (s.n == 6 && sscanf(s.p, "<0x%2x%c", &byte, &end) == 2 && end == '>') {
-		const uint8_t one = (uint8_t)byte;
+	/* SentencePiece's single bytes, "<0x0A>". */
+	if (s.n == 6 && memcmp(s.p, "<0x", 3) == 0 && s.p[5] == '>' &&
+		isxdigit((unsigned char)s.p[3]) && isxdigit((unsigned char)s.p[4])) {
+		const char digits[] = {s.p[3], s.p[4], '\0'};
+		const uint8_t one = (uint8_t)strtoul(digits, NULL, 16);
 		return acc_buf_add(out, &one, 1) == 0;
 	}
 	int rc = 0;

@@ -163,7 +163,7 @@ static bool
 is_plain(const struct acc_item *it)
 {
 	int exponent;
-	const double digits = 256 * frexp(it->b_max, &exponent);
+	const double digits = 256 * frexp((double)it->b_max, &exponent);
 	return fabsf(it->b_max - it->b_rms) <= 1e-6F * it->b_max && digits == rint(digits);
 }
 

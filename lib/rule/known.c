@@ -57,8 +57,9 @@ const struct acc_known acc_known[] = {
 										SIDED("constant")
 	/* pair, finding, verdict */
 	WHOLE("how") WHOLE("sure") WHOLE("note") WHOLE("what") WHOLE("comm") WHOLE("stage")
-		WHOLE("dump") WHOLE("settings") WHOLE("settings.name") WHOLE("behaviour") WHOLE("confidence") WHOLE("ranked") WHOLE("text")
-			WHOLE("bad") WHOLE("rule") WHOLE("limit") WHOLE("limit_from") WHOLE("why")
+		WHOLE("dump") WHOLE("settings") WHOLE("settings.name") WHOLE("behaviour")
+			WHOLE("confidence") WHOLE("ranked") WHOLE("text") WHOLE("bad") WHOLE("rule")
+				WHOLE("limit") WHOLE("limit_from") WHOLE("why")
 	/* messages of texts */
 	WHOLE("text.msg") WHOLE("why.msg") WHOLE("m.where.msg") WHOLE("m.skip.msg") SIDED("err.msg")
 		SIDED("audit.cause.msg") SIDED("audit.doubt.msg")
