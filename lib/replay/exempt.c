@@ -92,6 +92,6 @@ acc_exempt(struct acc_trial *t, const struct acc_formed *f, uint32_t k)
 	if (left_out(t))
 		return "keywords were not recorded, and without them its output is another";
 	if (squares_overflow(t))
-		return "squares of its input overflow";
+		return "squares of its input are no numbers of its dtype";
 	return NULL;
 }

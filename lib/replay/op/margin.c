@@ -139,18 +139,20 @@ distance(const struct rows *k, size_t i, int a, int b, double *mag)
 }
 
 static double
-triplet(const struct rows *k, size_t i, double *mag)
+triplet(const struct rows *k, size_t i, double *mag, double *rough)
 {
 	*mag = fabs(k->margin);
 	double near = distance(k, i, 0, 1, mag), far = distance(k, i, 0, 2, mag);
 	if (k->swap)
 		far = fmin(far, distance(k, i, 1, 2, mag));
+	/* Both distances, and the sum, are rounded. */
+	*rough = fabs(k->margin) + near + far;
 	return fmax(0, k->margin + near - far);
 }
 
 /* 1 - cos, or what cos has beyond the margin */
 static double
-direction(const struct rows *k, size_t i, double *mag)
+direction(const struct rows *k, size_t i, double *mag, bool *fits)
 {
 	const double *x = k->x[0]->v + i * k->len, *y = k->x[1]->v + i * k->len;
 	double xy = 0, xx = 1e-12, yy = 1e-12, abs = 0, target = k->x[2]->v[i];
@@ -160,7 +162,10 @@ direction(const struct rows *k, size_t i, double *mag)
 		xx += x[j] * x[j];
 		yy += y[j] * y[j];
 	}
+	const enum acc_dtype t = k->x[0]->dtype;
 	double cos = xy / sqrt(xx * yy);
+	/* PyTorch has that product in the tensor's dtype. */
+	*fits &= !(xx * yy > acc_max_of(t)) && !(xx * yy < acc_tiny_of(t));
 	*mag = 1 + abs / sqrt(xx * yy) + fabs(k->margin);
 	return target == 1 ? 1 - cos : target == -1 ? fmax(0, cos - k->margin) : 0;
 }
@@ -197,10 +202,17 @@ row_loss(struct acc_replay *r, struct acc_dense *out)
 	}
 	if (t.how == ACC_LOSS_NONE && acc_out_shape(r, out, x->shape, nd - 1) < 0)
 		return ACC_EUNSUP;
+	t.step = acc_roundings(r, out->dtype);
+	bool fits = true;
 	for (size_t i = 0; i < k.n; i++) {
-		double mag, v = of_triplet ? triplet(&k, i, &mag) : direction(&k, i, &mag);
+		double mag, v = of_triplet ? triplet(&k, i, &mag, &t.rough)
+					   : direction(&k, i, &mag, &fits);
+		if (!of_triplet) /* the cosine, and what is subtracted from it */
+			t.rough = 2;
 		acc_loss_count(&t, v, mag, 1);
 	}
+	if (!fits)
+		return acc_cannot(r, "squares of its input are no numbers of its dtype");
 	return acc_loss_finish(r, &t, (double)k.n);
 }
 

@@ -449,6 +449,18 @@ exponent_terms(struct acc_replay *r, double x, double slope)
 	return size * (single ? 0x1p-25 / acc_unit(ACC_F64) : 2);
 }
 
+/* The slope of the form with tanh has the cube of x, which overflows where it is 0 or 1 long since. */
+static double
+cube_terms(struct acc_replay *r, double x, double slope)
+{
+	struct numbers k;
+	(void)slope;
+	if (arguments(r, NULL, &k) < 0 || !(k.tanh || r->guess == 2))
+		return 0;
+	return fabs(x) > cbrt(fmin(acc_max_of(r->rec[0].dtype), acc_max_of(ACC_F32))) ? INFINITY
+										      : 0;
+}
+
 /* A sixth, which PyTorch has in single precision there. */
 static double
 sixth_terms(struct acc_replay *r, double x, double slope)
@@ -539,8 +551,15 @@ const struct acc_op acc_ops_unary[] = {
 	EXPONENTIAL("celu CELU CeLU", "input:point alpha inplace", CELU),
 	EXPONENTIAL("selu SELU SeLU", "input:point inplace", SELU),
 	ACTIVATION("silu npu_silu SiLU Silu SiLUActivation", "input|x:point inplace", SILU),
-	ACTIVATION("gelu npu_gelu GELU GeLU GELUActivation GELUTanh PytorchGELUTanh",
-		"input|x|self:point approximate", GELU),
+	{.names = "gelu npu_gelu GELU GeLU GELUActivation GELUTanh PytorchGELUTanh",
+		.sig = "input|x|self:point approximate",
+		.cls = "activation",
+		.rounding = ACC_FEW,
+		.flags = ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS,
+		.eval = unary,
+		.cut = acc_cut_point,
+		.terms = cube_terms,
+		.which = GELU},
 	ACTIVATION("fast_gelu npu_fast_gelu QuickGELUActivation", "input|x|self:point", QUICK_GELU),
 	ACTIVATION("mish npu_mish Mish MishActivation", "input:point inplace", MISH),
 	ACTIVATION("hardswish Hardswish HSwish", "input:point inplace", HARDSWISH),
