@@ -458,6 +458,24 @@ take_single(struct job *j, int side)
 	return true;
 }
 
+/* Beside a folder of single files, one with nothing in it is why they are not compared. */
+static void
+refuse_empty(const char *side, const char *folder)
+{
+	char where[4096];
+	struct acc_err e = {0};
+	const int fd = acc_dir_open(folder, NULL);
+	if (fd >= 0 && acc_dir_has_end(fd, "", &e) == 0)
+		acc_fail(&e, ACC_EFORMAT, "an empty folder");
+	if (fd >= 0)
+		close(fd);
+	if (e.code != 0) {
+		snprintf(where, sizeof where, "%s: %s", side, folder);
+		acc_err_in(&e, where);
+		cli_die_err(&e);
+	}
+}
+
 int
 diff_job(const struct diff_opt *opt, const char *device, const char *bench)
 {
@@ -482,6 +500,8 @@ diff_job(const struct diff_opt *opt, const char *device, const char *bench)
 		say_missed(&j);
 		status = compare_jobs(&j);
 	} else {
+		refuse_empty(sides[0], device);
+		refuse_empty(sides[1], bench);
 		status = diff_compare(opt, device, bench);
 	}
 	acc_held_release(&j.held[0]);

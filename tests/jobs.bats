@@ -20,6 +20,16 @@ ALL='== configuration: train.yaml
 == weights: ckpt
 == dump: dump'
 
+@test "an empty folder is said to be one, on either side" {
+	cd "$BATS_TEST_TMPDIR"
+	mkdir a u
+	cp "$DATA/curves/megatron.log" a
+	for sides in "a u" "u a" "a/megatron.log u"; do
+		# shellcheck disable=SC2086 # two words
+		fails "u: an empty folder" accdiff $sides
+	done
+}
+
 @test "all the same: all is looked at, the cheapest first; status 0" {
 	run -0 --separate-stderr accdiff npu gpu
 	[ "$(heads)" = "$ALL" ]
