@@ -552,6 +552,15 @@ rows() { # dump, name of the expectation
 	[[ $output == *"Conv2D.Default_conv2-Conv2d_Conv2D-op0: with what follows it makes up Functional.conv2d.1.forward of the bench; "* ]]
 }
 
+@test "mindspore 2.10: an optimizer that is written out in kernels is compared by the weights that it gives" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xzf "$DATA/ms_ports.tar.gz"
+	run -0 accdiff ports/adamw/right/device ports/adamw/bench
+	run -1 accdiff ports/adamw/decay/device ports/adamw/bench
+	[[ $output == *"the optimizer's step is another: of 4 parameters whose weight and gradient agree, 3 become others"* ]]
+	[[ $output == *"the bench's call gives the same if one thing is changed: as if weight_decay were 0.01; at adam.py"* ]]
+}
+
 # Behaviour ms-optimizer-after-update, ms-cast-float32-body.
 @test "mindspore 2.10: what a kernel writes in place is of no op call; 32 bits under a header of 16" {
 	cd "$BATS_TEST_TMPDIR"

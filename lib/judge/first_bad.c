@@ -508,6 +508,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = learn_and_decide(&s, &i, &out, e);
 	if (rc == 0)
 		rc = look_again(&s, &i, &out, e);
+	if (rc == 0 && s.two && (i == ACC_NOCALL || is_unknown(&s.suspect[i])))
+		rc = acc_say_update(&s, &stretch.call, e);
 	if (rc == 0)
 		rc = part(&s, i, &stretch.call, e);
 	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL)

@@ -365,6 +365,9 @@ void acc_recompute_close(struct acc_recompute *t);
 /* --- substitute.c --- */
 /* What the bench's call takes the device's output for: the cause that the audit finds for it, or "". */
 int acc_substitute(struct scan *s, uint32_t call, const char **cause, struct acc_err *e);
+/* The same of this tensor of the device alone, in place of an output of the bench's. */
+int acc_substitute_with(struct scan *s, uint32_t call, uint32_t bench, uint32_t device, const char **cause,
+	struct acc_err *e);
 /* The product that one call of the bench has, too, where what stands out is only added to it, and rightly;
  * ACC_NOCALL. */
 uint32_t acc_inner_product(const struct scan *s, const struct suspect *x);
@@ -522,6 +525,11 @@ int acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e);
 /* Where nothing else is named: 1 with a finding, and its call, if positions or angles are rounded to 16 bits on the
  * device alone, and a sine or cosine takes others; 0; < 0. */
 int acc_say_angle(struct acc_case *c, uint32_t *call, struct acc_err *e);
+
+/* --- update.c --- */
+/* Where nothing else is named: 1 with a finding, and the bench's call, if an optimizer makes other weights of the
+ * same weights and gradients; 0; < 0. */
+int acc_say_update(struct scan *s, uint32_t *call, struct acc_err *e);
 
 /* --- accept.c --- */
 /* Leave out the suspects that are known and accepted. */

@@ -163,6 +163,12 @@
 		LIMIT_TRIED) \
 	X(SAME_INPUT, 4, "u: what a call was given is the same on both sides", \
 		"two roundings to 16 bits, 2 u each at most") \
+	X(UPDATE_NEAR, 0.5, "of itself: a weight is no further from what it was before a step", \
+		"moments and other weights have nothing to do with it: 1 and more") \
+	X(UPDATE_GRADIENT, 0.001, "of itself: a gradient is the same on both sides", \
+		"f32 leaves 1e-6; what is off by it moves a step in the median by no more than that") \
+	X(UPDATE_STEP, 0.01, "of itself, in the median: the step of an optimizer is another", \
+		"ten times update-gradient") \
 	X(OTHER_OUTPUT, 64, \
 		"u: what a call then gives is another operator's, or of other arguments, if each side is right for " \
 		"its own", \

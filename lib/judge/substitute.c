@@ -76,8 +76,32 @@ put_device(struct acc_rec *one, const struct acc_rec *pair)
 	return rc == 0 && src != NULL ? acc_put(one, "placed.", "src", *src) : rc;
 }
 
+/* An output of the bench, and the device's tensor that stands for it where they are no pair. */
+struct stand_in {
+	uint32_t bench, device;
+};
+
+/* The record that stands in t->one, with that tensor. */
 static int
-give(struct acc_recompute *t, uint32_t item, struct acc_err *e)
+give_stand_in(struct acc_recompute *t, uint32_t device, struct acc_err *e)
+{
+	struct acc_item *it = &t->c->item[device];
+	struct acc_rec own = {0}, *r;
+	int rc = acc_rec_copy(&own, &t->one) < 0 ? acc_nomem(e) : acc_case_record(t->c, it, &r, e);
+	if (rc == 0)
+		rc = acc_recompute_source(t, acc_get_text(r, "a.", "src"), e);
+	if (rc == 0)
+		rc = acc_case_record(t->c, it, &r, e);
+	if (rc == 0 && put_device(&own, r) < 0)
+		rc = acc_nomem(e);
+	if (rc == 0)
+		rc = acc_audit_put(t->audit, &own, e);
+	acc_rec_release(&own);
+	return rc;
+}
+
+static int
+give(struct acc_recompute *t, uint32_t item, const struct stand_in *in, struct acc_err *e)
 {
 	struct acc_item *it = &t->c->item[item];
 	struct acc_rec *r;
@@ -91,9 +115,11 @@ give(struct acc_recompute *t, uint32_t item, struct acc_err *e)
 		}
 	if (rc == 0 && acc_recompute_split(r, "b.", &t->one) < 0)
 		rc = acc_nomem(e);
-	if (rc == 0 && it->kind == ACC_ITEM_TENSOR && it->sides == 3 && acc_is_output(it) &&
-		acc_get(r, "a.", "stride") == NULL && acc_get(r, "b.", "stride") == NULL &&
-		put_device(&t->one, r) < 0)
+	if (rc == 0 && item == in->bench)
+		return give_stand_in(t, in->device, e);
+	if (rc == 0 && in->bench == ACC_NOCALL && it->kind == ACC_ITEM_TENSOR && it->sides == 3 &&
+		acc_is_output(it) && acc_get(r, "a.", "stride") == NULL &&
+		acc_get(r, "b.", "stride") == NULL && put_device(&t->one, r) < 0)
 		rc = acc_nomem(e);
 	return rc == 0 ? acc_audit_put(t->audit, &t->one, e) : rc;
 }
@@ -107,7 +133,7 @@ is_of(const struct acc_call *k, const struct acc_call *whole)
 }
 
 static int
-give_all(struct acc_recompute *t, uint32_t call, struct acc_err *e)
+give_all(struct acc_recompute *t, uint32_t call, const struct stand_in *in, struct acc_err *e)
 {
 	struct acc_case *c = t->c;
 	int rc = 0;
@@ -120,14 +146,16 @@ give_all(struct acc_recompute *t, uint32_t call, struct acc_err *e)
 		if (it->call != ACC_NOCALL && (it->sides & 2) != 0 && (it->part & 2) == 0 &&
 			(it->kind == ACC_ITEM_TENSOR || it->kind == ACC_ITEM_ARG) &&
 			is_of(&c->call[it->call], &c->call[call]))
-			rc = give(t, i, e);
+			rc = give(t, i, in, e);
 	}
 	return rc;
 }
 
 int
-acc_substitute(struct scan *s, uint32_t call, const char **cause, struct acc_err *e)
+acc_substitute_with(struct scan *s, uint32_t call, uint32_t bench, uint32_t device,
+	const char **cause, struct acc_err *e)
 {
+	const struct stand_in in = {bench, device};
 	struct asked a = {.mem = acc_mem(s)};
 	const struct acc_judge_opt *opt = &s->c->opt;
 	struct acc_audit_opt how = {.threads = opt->threads,
@@ -136,7 +164,7 @@ acc_substitute(struct scan *s, uint32_t call, const char **cause, struct acc_err
 		.compared = true};
 	const struct acc_call *k = &s->c->call[call];
 	*cause = "";
-	if (opt->roots == NULL || k->backward || k->key[ACC_A] == NULL || k->key[ACC_B] == NULL)
+	if (opt->roots == NULL || k->backward || k->key[ACC_B] == NULL)
 		return 0;
 	struct acc_recompute *t = acc_recompute_open(s, e);
 	if (t == NULL)
@@ -144,7 +172,7 @@ acc_substitute(struct scan *s, uint32_t call, const char **cause, struct acc_err
 	t->nfed = t->back = 0;
 	acc_ids_clear(&t->sourced);
 	t->audit = acc_audit_open(opt->roots, &how, take, quiet, &a, e);
-	int rc = t->audit == NULL ? ACC_ENOMEM : give_all(t, call, e);
+	int rc = t->audit == NULL ? ACC_ENOMEM : give_all(t, call, &in, e);
 	if (rc == 0)
 		rc = acc_audit_end(t->audit, e);
 	acc_audit_close(t->audit);
@@ -153,6 +181,12 @@ acc_substitute(struct scan *s, uint32_t call, const char **cause, struct acc_err
 		rc = acc_nomem(e);
 	*cause = a.cause == NULL ? "" : a.cause;
 	return rc;
+}
+
+int
+acc_substitute(struct scan *s, uint32_t call, const char **cause, struct acc_err *e)
+{
+	return acc_substitute_with(s, call, ACC_NOCALL, ACC_NOCALL, cause, e);
 }
 
 /* Of the device's calls that make up this one of the bench, the one that sums up products: what a bias that is right

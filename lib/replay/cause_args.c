@@ -5,6 +5,8 @@
 #include "replay/limits.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 struct attempt {
 	struct acc_trial *t;
@@ -376,6 +378,29 @@ uncorrected(const struct attempt *a)
 	return matches(a, "state_steps", steps);
 }
 
+/* The value of a number in which a step is linear. */
+static const char *
+solved(const struct attempt *a, const char *name)
+{
+	struct acc_replay *r = &a->t->r;
+	double x = 0, over = 0, under = 0;
+	char text[24];
+	if (!has(r, name) || acc_arg_float(r, name, &x) < 0)
+		return NULL;
+	const double h = x != 0 ? x : 0.01;
+	const struct acc_value more = acc_named(name, acc_of_float(x + h));
+	const double *v = with(a, &more, 1);
+	for (size_t i = 0; v != NULL && i < a->rec->n; i++) {
+		over += (a->rec->v[i] - a->ref[i]) * (v[i] - a->ref[i]);
+		under += (v[i] - a->ref[i]) * (v[i] - a->ref[i]);
+	}
+	if (!(under > 0))
+		return NULL;
+	snprintf(text, sizeof text, "%.3g", x + h * over / under);
+	x = strtod(text, NULL);
+	return matches_number(a, name, x) ? acc_say(r->mem, "as if %s were %g", name, x) : NULL;
+}
+
 static const char *
 steps(const struct attempt *a)
 {
@@ -388,6 +413,11 @@ steps(const struct attempt *a)
 		return "the bias correction is missing";
 	if (has(r, "momentum") && matches_number(a, "momentum", 0))
 		return "the momentum is missing";
+	const char *number = solved(a, "lr");
+	if (number == NULL)
+		number = solved(a, "weight_decay");
+	if (number != NULL)
+		return number;
 	if (!has(r, "weight_decay") || acc_arg_float(r, "weight_decay", &decay) < 0 || decay == 0)
 		return NULL;
 	if (matches_number(a, "weight_decay", 0))

@@ -1,0 +1,301 @@
+/* An optimizer that one side calls for all parameters, and the other writes out in kernels. What both must agree in is
+ * each weight behind the step: the bench's call has it beside the weight before it and its gradient, a dump of
+ * MindSpore as a parameter of the graph's end. Where weight and gradient are the same, and the step is another, the
+ * optimizer is; which argument of it the bench's call tells, recomputed with the device's weight. */
+#include "acc/payload.h"
+#include "acc/replay.h"
+#include "acc/say.h"
+#include "judge/first_bad.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "judge/case.h"
+#include "judge/recompute.h"
+
+/* Parameters and elements that are looked at; tensors that may be a gradient. */
+enum { PARAMS = 64, ELEMENTS = 1 << 20, GRADIENTS = 256 };
+struct step {
+	uint32_t old[PARAMS], grad[PARAMS], new[PARAMS], n; /* items of the bench's call */
+	uint32_t agree, differ;
+	double by;             /* the largest median */
+	uint32_t device, item; /* the device's first weight that differs, and the bench's */
+};
+
+/* n elements of one side, as doubles. NULL: it has not so many, or they cannot be read. */
+static double *
+read_side(struct acc_case *c, uint32_t item, const char *prefix, uint64_t n, struct acc_err *e)
+{
+	struct acc_rec *r;
+	struct acc_ref ref;
+	struct acc_err own = {0};
+	uint64_t have;
+	int rc = acc_case_record(c, &c->item[item], &r, e);
+	if (rc < 0 || n == 0 || n > ELEMENTS || acc_ref_get(r, prefix, &ref, &own) <= 0 ||
+		!acc_count(ref.shape, ref.ndim, &have) || have != n ||
+		acc_dtype_of(ref.dtype)->cls != 'F')
+		return NULL;
+	struct acc_pay *p = acc_pay_open(c->opt.where, acc_get_text(r, prefix, "src"), &ref, &own);
+	double *v = p == NULL || acc_pay_count(p) != n ? NULL : malloc(n * sizeof *v);
+	uint8_t *raw = v == NULL ? NULL : malloc(ACC_CHUNK * sizeof *v);
+	for (uint64_t at = 0, k; v != NULL && at < n; at += k) {
+		const void *q = NULL;
+		k = n - at < ACC_CHUNK ? n - at : ACC_CHUNK;
+		if (raw == NULL || acc_pay_read(p, at, (size_t)k, raw, &q, &own) < 0) {
+			free(v);
+			v = NULL;
+			break;
+		}
+		for (uint64_t i = 0; i < k; i++)
+			v[at + i] = acc_load_f64(ref.dtype,
+				(const uint8_t *)q + i * acc_dtype_of(ref.dtype)->size);
+	}
+	free(raw);
+	acc_pay_close(p);
+	return v;
+}
+
+/* How far x is from y, of y. */
+static double
+far(const double *x, const double *y, uint64_t n)
+{
+	double off = 0, size = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		off += (x[i] - y[i]) * (x[i] - y[i]);
+		size += y[i] * y[i];
+	}
+	return size > 0 ? sqrt(off / size) : INFINITY;
+}
+
+/* Of the device's tensors of this size in the same step the nearest to x: parameters of the graph, or results.
+ * *next: how far the one behind it is. */
+static uint32_t
+nearest(struct acc_case *c, uint32_t like, const double *x, uint64_t n, bool params, double *least,
+	double *next, struct acc_err *e)
+{
+	const struct acc_call *k = &c->call[c->item[like].call];
+	uint32_t best = ACC_NOCALL, seen = 0;
+	*least = *next = INFINITY;
+	for (uint32_t i = 0; i < c->nitem && seen < GRADIENTS; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		if (it->kind == ACC_ITEM_ARG || it->kind == ACC_ITEM_AUX || (it->sides & 1) == 0 ||
+			it->call == ACC_NOCALL || c->call[it->call].step != k->step)
+			continue;
+		if (params != (it->io == ACC_IO_PARAM))
+			continue;
+		struct acc_err quiet = {0};
+		double *v = read_side(c, i, "a.", n, &quiet);
+		if (v == NULL)
+			continue;
+		seen++;
+		const double off = far(v, x, n);
+		free(v);
+		if (off < *least) {
+			*next = *least;
+			*least = off;
+			best = i;
+		} else {
+			*next = fmin(*next, off);
+		}
+		if (!params && *least <= LIMIT_UPDATE_GRADIENT)
+			break;
+	}
+	if (e->code != 0)
+		return ACC_NOCALL;
+	return best;
+}
+
+static int
+by_size(const void *x, const void *y)
+{
+	const double p = *(const double *)x, q = *(const double *)y;
+	return (p > q) - (p < q);
+}
+
+/* Of the two steps from `old`, how far they are apart in the median, of the bench's; rounding of the weights
+ * taken off. */
+static double
+apart(const double *old, const double *a, const double *b, uint64_t n)
+{
+	double *d = malloc(2 * n * sizeof *d), off = NAN;
+	for (uint64_t i = 0; d != NULL && i < n; i++) {
+		d[i] = fmax(0, fabs(a[i] - b[i]) - 0x1p-22 * fabs(b[i]));
+		d[n + i] = fabs(b[i] - old[i]);
+	}
+	if (d != NULL) {
+		qsort(d, n, sizeof *d, by_size);
+		qsort(d + n, n, sizeof *d, by_size);
+		off = d[n + n / 2] > 0 ? d[n / 2] / d[n + n / 2] : NAN;
+	}
+	free(d);
+	return off;
+}
+
+static uint64_t
+count_of(struct acc_case *c, uint32_t item, struct acc_err *e)
+{
+	struct acc_rec *r;
+	struct acc_ref ref;
+	struct acc_err own = {0};
+	uint64_t n = 0;
+	if (acc_case_record(c, &c->item[item], &r, e) < 0 ||
+		acc_ref_get(r, "b.", &ref, &own) <= 0 || !acc_count(ref.shape, ref.ndim, &n))
+		return 0;
+	return n;
+}
+
+static void
+compare(struct acc_case *c, struct step *s, uint32_t i, struct acc_err *e)
+{
+	const uint64_t n = count_of(c, s->old[i], e);
+	double *old = read_side(c, s->old[i], "b.", n, e),
+	       *new = read_side(c, s->new[i], "b.", n, e);
+	double *grad = read_side(c, s->grad[i], "b.", n, e), *own = NULL, least, next;
+	uint32_t at = ACC_NOCALL;
+	if (old != NULL && new != NULL && grad != NULL) {
+		at = nearest(c, s->grad[i], grad, n, false, &least, &next, e);
+		at = at == ACC_NOCALL || !(least <= LIMIT_UPDATE_GRADIENT)
+			     ? ACC_NOCALL
+			     : nearest(c, s->old[i], old, n, true, &least, &next, e);
+		if (at != ACC_NOCALL && least <= LIMIT_UPDATE_NEAR && next > 4 * least)
+			own = read_side(c, at, "a.", n, e);
+	}
+	const double off = own == NULL ? NAN : apart(old, own, new, n);
+	s->agree += off <= LIMIT_UPDATE_STEP;
+	if (off > LIMIT_UPDATE_STEP) {
+		if (s->differ == 0) {
+			s->device = at;
+			s->item = s->new[i];
+		}
+		s->differ++;
+		s->by = fmax(s->by, off);
+	}
+	free(old);
+	free(new);
+	free(grad);
+	free(own);
+}
+
+/* The weights, gradients and new weights of a call of the bench, in order: 0.i, 1.i, i. */
+static int
+find(struct acc_case *c, const char *key, uint32_t segment, struct step *s, struct acc_err *e)
+{
+	for (uint32_t i = 0; i < PARAMS; i++)
+		s->old[i] = s->grad[i] = s->new[i] = ACC_NOCALL;
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		struct acc_rec *r;
+		int64_t list, at;
+		if (it->kind == ACC_ITEM_ARG || it->kind == ACC_ITEM_AUX || (it->sides & 2) == 0 ||
+			it->call == ACC_NOCALL)
+			continue;
+		const struct acc_call *k = &c->call[it->call];
+		if (k->segment != segment || k->key[ACC_B] == NULL ||
+			strcmp(k->key[ACC_B], key) != 0)
+			continue;
+		if (acc_case_record(c, it, &r, e) < 0)
+			return e->code;
+		struct acc_str pos = acc_get_text(r, "b.", "pos");
+		const char *dot = pos.n == 0 ? NULL : memchr(pos.p, '.', pos.n);
+		if (dot == NULL && acc_is_output(it) && acc_str_int(pos, &at) && at >= 0 &&
+			at < PARAMS)
+			s->new[at] = i;
+		if (dot == NULL || !acc_is_input(it) ||
+			!acc_str_int((struct acc_str){pos.p, (uint32_t)(dot - pos.p)}, &list) ||
+			!acc_str_int((struct acc_str){dot + 1, pos.n - (uint32_t)(dot + 1 - pos.p)},
+				&at) ||
+			at < 0 || at >= PARAMS)
+			continue;
+		if (list == 0)
+			s->old[at] = i;
+		else if (list == 1)
+			s->grad[at] = i;
+	}
+	while (s->n < PARAMS && s->old[s->n] != ACC_NOCALL && s->grad[s->n] != ACC_NOCALL &&
+		s->new[s->n] != ACC_NOCALL)
+		s->n++;
+	return 0;
+}
+
+/* The device's call that gives that weight: the first whose result it is. */
+static const struct acc_call *
+giver(const struct acc_case *c, uint32_t device)
+{
+	for (uint32_t i = 0; i < c->nitem && c->item[device].id[ACC_A] != 0; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		if (it->kind == ACC_ITEM_TENSOR && acc_is_output(it) && it->call != ACC_NOCALL &&
+			it->id[ACC_A] == c->item[device].id[ACC_A] && c->call[it->call].keyed)
+			return &c->call[it->call];
+	}
+	return &c->call[c->item[device].call];
+}
+
+static int
+say(struct scan *s, const struct step *t, uint32_t call, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	const struct acc_call *k = giver(c, t->device);
+	const char *cause = "", *stack, *src = acc_say_source(c, &c->call[call], &stack, e);
+	int rc = src == NULL ? ACC_ENOMEM
+			     : acc_substitute_with(s, call, t->item, t->device, &cause, e);
+	struct acc_finding *f = rc == 0 ? acc_case_find(c, "culprit", e) : NULL;
+	if (f == NULL)
+		return rc < 0 ? rc : acc_nomem(e);
+	f->name = acc_call_name(k);
+	f->io = "out";
+	f->step = k->step;
+	f->rank = k->rank;
+	f->seq = k->seq;
+	f->rule = "update";
+	f->value = t->by;
+	f->limit = LIMIT_UPDATE_STEP;
+	f->stack = stack;
+	f->bad = true;
+	f->text = acc_say(acc_mem(s),
+		"%s: the optimizer's step is another: of %u parameters whose weight and gradient agree, %u become others"
+		" than by %s on the bench, the step being off by up to %.2g of itself in the median%s%s%s%s",
+		f->name, t->agree + t->differ, t->differ, c->call[call].key[ACC_B], t->by,
+		cause[0] == '\0'
+			? ""
+			: acc_tr("; the bench's call gives the same if one thing is changed: "),
+		cause, src[0] != '\0' ? "; at " : "", src);
+	return f->text == NULL ? acc_nomem(e) : 1;
+}
+
+int
+acc_say_update(struct scan *s, uint32_t *call, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	struct acc_err own = {0};
+	int rc = 0;
+	if (c->opt.where == NULL || c->opt.roots == NULL)
+		return 0;
+	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i)) {
+		struct acc_rec *r;
+		if (c->item[i].kind == ACC_ITEM_AUX &&
+			(rc = acc_case_record(c, &c->item[i], &r, e)) == 0 &&
+			acc_rec_is(r, "source"))
+			acc_roots_add(c->opt.where, r, &own);
+	}
+	for (uint32_t i = 0; i < c->ncall && rc == 0; i = acc_step(c, i)) {
+		const struct acc_call *k = &c->call[i];
+		struct step t = {.n = 0};
+		if (k->key[ACC_B] == NULL ||
+			!acc_str_starts(acc_str(k->key[ACC_B]), "Functional.") || k->backward)
+			continue;
+		struct acc_rec *r;
+		if ((rc = acc_case_record(c, &c->item[k->first], &r, e)) < 0)
+			break;
+		const struct acc_op *row = acc_op_find(acc_get_text(r, "b.", "op"));
+		if (row == NULL || strcmp(row->cls, "optimizer") != 0)
+			continue;
+		rc = find(c, k->key[ACC_B], k->segment, &t, e);
+		for (uint32_t p = 0; p < t.n && rc == 0; p++)
+			compare(c, &t, p, e);
+		if (rc == 0 && t.differ > t.agree) {
+			*call = i;
+			rc = say(s, &t, i, e);
+		}
+	}
+	return rc;
+}
