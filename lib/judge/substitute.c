@@ -12,6 +12,19 @@ struct asked {
 	bool lost; /* no memory */
 };
 
+/* Where elements are wrong, or by what factor, is no argument. */
+static bool
+is_argument(struct acc_str cause)
+{
+	static const char *const none[] = {"one element", "one row", "one column", "all zeros",
+		"clamped", "NaN or Inf", "the sign", "a factor"};
+	bool any = false;
+	for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+		any |= acc_str_starts(cause, none[i]);
+	return memmem(cause.p, cause.n, " in place of ", 13) != NULL ||
+	       (!any && memmem(cause.p, cause.n, " elements are wrong", 19) == NULL);
+}
+
 static int
 take(void *arg, struct acc_rec *r)
 {
@@ -19,7 +32,7 @@ take(void *arg, struct acc_rec *r)
 	const struct acc_val *good = acc_get(r, "", "audit.ok");
 	struct acc_str cause = acc_get_text(r, "", "audit.cause");
 	if (!acc_str_is(acc_get_text(r, "", "io"), "out") || good == NULL || good->b ||
-		cause.n == 0 || a->cause != NULL)
+		cause.n == 0 || !is_argument(cause) || a->cause != NULL)
 		return 0;
 	a->cause = acc_arena_copy(a->mem, cause.p, cause.n);
 	a->lost = a->cause == NULL;
