@@ -194,6 +194,13 @@ NPY_=name,file,dtype,shape,stride,order,off,len
 	one 'BZh91AY' "bzip2 is not read: decompress it"
 	one 'SQLite format 3\0' "SQLite is not read"
 	one 'GGUF, a text' "unrecognised format"
+	# As mindspore.save_checkpoint writes with enc_key (AES-GCM), and mindspore.export MINDIR (MindSpore 2.10).
+	one '\xd8\x5e\x3a\x7fdD\xce\xd0\xc2' "a checkpoint that MindSpore encrypted is not read: load it by mindspore.load_checkpoint"
+	one '\x0a\x031.1\x12\x09MindSpore' "MindIR is not read: save the weights"
+	mkdir -p pynative/rank_0/.dump_metadata
+	echo '{}' >pynative/rank_0/.dump_metadata/config.json
+	run -2 --separate-stderr accdump-read pynative
+	[[ $stderr == "accdump-read: pynative: a dump of MindSpore without a tensor: in PyNative"* ]]
 	# By its name it should be something: what is wrong with it.
 	for x in "pt2 not a zip file" "gguf byte 0: no GGUF: it begins otherwise" "h5 not an HDF5 file" "keras not an HDF5 file" \
 		"msgpack byte 0: no map of names"; do

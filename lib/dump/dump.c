@@ -63,6 +63,17 @@ ask(struct acc_probe *p, const char *but, bool search, const struct acc_dump **b
 	return most < -failed ? acc_fail(e, why.code, "%s", why.msg) : 0;
 }
 
+/* MindSpore's Dump writes this at its start, and in a folder of each rank. */
+static bool
+has_metadata(int dirfd)
+{
+	static const char *const at[] = {".dump_metadata", "rank_0/.dump_metadata"};
+	for (size_t i = 0; i < sizeof at / sizeof *at; i++)
+		if (faccessat(dirfd, at[i], F_OK, 0) == 0)
+			return true;
+	return false;
+}
+
 /* What is text may be a log of a program that nobody here knows. */
 static int
 unknown(const struct acc_probe *p, struct acc_err *e)
@@ -71,6 +82,10 @@ unknown(const struct acc_probe *p, struct acc_err *e)
 	const struct foreign *f = acc_foreign(p->head, p->nhead);
 	if (p->is_dir && acc_dir_has_end(p->dirfd, "", NULL) == 0)
 		return acc_fail(e, ACC_EFORMAT, "an empty folder");
+	if (p->is_dir && has_metadata(p->dirfd))
+		return acc_fail(e, ACC_EFORMAT,
+			"a dump of MindSpore without a tensor: in PyNative it writes none on a CPU, nor where no kernel is"
+			" chosen; run in GRAPH_MODE, or record by msprobe");
 	if (p->is_dir && acc_dir_has_end(p->dirfd, ".npz", NULL) > 0)
 		return acc_fail(e, ACC_EFORMAT,
 			"unrecognised format: a folder of .npz is not read as one: give one of its files, such as"

@@ -41,6 +41,11 @@ static const struct magic magics[] = {
 		ACC_MSG("a program"), NULL),
 	AT(4, "ftyp", ACC_MSG("a film"), NULL),
 	AT(4, "TFL3", "TensorFlow Lite", npz),
+	/* The first byte says which cipher. */
+	AT(1, "\x5e\x3a\x7f", ACC_MSG("a checkpoint that MindSpore encrypted"),
+		ACC_MSG("load it by mindspore.load_checkpoint with dec_key, and save it without enc_key")),
+	AT(5, "\x12\x09MindSpore", "MindIR",
+		ACC_MSG("save the weights of the network by mindspore.save_checkpoint")),
 };
 
 const struct foreign *
@@ -68,6 +73,7 @@ static const struct {
 	{"wandb-metadata.json wandb-history.jsonl debug*.log swanlab-metadata.json mlflow.user mlflow.source.* mlflow.runName"
 	 " mlflow.log-model* mlflow.note* mlflow.parentRunId mlflow.project*",
 		ACC_MSG("a tracker's own")},
+	{"*_api_dump_stack.json", ACC_MSG("a recorder's stacks")},
 	{"hydra.yaml", ACC_MSG("a launcher's own")},
 	{"rng_state*.pth random_states_*.pkl", ACC_MSG("states of generators of random numbers")},
 	{"scheduler.pt scheduler.bin scaler.pt", ACC_MSG("a scheduler's state")},

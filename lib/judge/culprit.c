@@ -98,13 +98,10 @@ culprit_text(struct scan *s, const struct suspect *x, struct acc_err *e)
 {
 	const struct acc_call *k = &s->c->call[x->call];
 	const char *text = acc_sentence(s, x, e), *cause = "";
-	struct acc_recorded how;
 	if (text == NULL || x->role != ROLE_OUT || x->audit || x->blame != x->call ||
 		s->c->item[x->item].measure != ACC_BY_TENSOR)
 		return text;
-	if (acc_recorded(s->c, k, &how, e) < 0)
-		return NULL;
-	if (!how.framework && acc_substitute(s, x->call, &cause, e) < 0)
+	if (acc_substitute(s, x->call, &cause, e) < 0)
 		return NULL;
 	if (cause[0] != '\0')
 		text = acc_say(acc_mem(s),

@@ -396,14 +396,20 @@ part(struct scan *s, uint32_t chosen, uint32_t *first, struct acc_err *e)
 	int rc = acc_part_find(s, x == NULL ? ACC_NOCALL : x->call, &p, e);
 	p.found = p.found && (s->other || !is_by_statistics(s->c));
 	const char *cause = "";
-	if (rc == 0 && s->other && x != NULL && !p.found && is_unknown(x))
+	const bool unknown = s->other && x != NULL && !p.found && is_unknown(x);
+	/* What the bench's call gives of its own inputs, with one argument changed, needs nothing else to be compared. */
+	if (rc == 0 && x != NULL && x->role == ROLE_OUT && !x->audit &&
+		(unknown || (p.found && !stays(s, x, &p))) && !acc_part_is_behind(&p, x->blame))
 		rc = acc_substitute(s, x->call, &cause, e);
-	/* What the bench's call gives of its own inputs with one argument changed is no matter of what was not compared. */
-	if (rc == 0 && s->other && x != NULL && !p.found && is_unknown(x) && cause[0] == '\0') {
+	if (rc != 0 || cause[0] != '\0') {
+		acc_part_release(&p);
+		return rc;
+	}
+	if (unknown) {
 		*first = x->call;
 		rc = acc_part_say_unknown(s, x, e);
 		rc = rc < 0 ? rc : 1;
-	} else if (rc == 0 && p.found && (x == NULL ? acc_part_is_plain(&p) : !stays(s, x, &p))) {
+	} else if (p.found && (x == NULL ? acc_part_is_plain(&p) : !stays(s, x, &p))) {
 		*first = acc_part_first(&p);
 		rc = acc_part_say(s, &p, x == NULL ? ACC_NOCALL : x->blame, e);
 		rc = rc < 0 ? rc : 1;

@@ -363,7 +363,8 @@ bool acc_recompute_knows(const struct acc_recompute *t, uint32_t call);
 void acc_recompute_close(struct acc_recompute *t);
 
 /* --- substitute.c --- */
-/* What the bench's call takes the device's output for: the cause that the audit finds for it, or "". */
+/* What the bench's call of another framework takes the device's output for: the cause that the audit finds for it,
+ * or "". */
 int acc_substitute(struct scan *s, uint32_t call, const char **cause, struct acc_err *e);
 /* The same of this tensor of the device alone, in place of an output of the bench's. */
 int acc_substitute_with(struct scan *s, uint32_t call, uint32_t bench, uint32_t device, const char **cause,

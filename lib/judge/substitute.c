@@ -199,7 +199,12 @@ acc_substitute_with(struct scan *s, uint32_t call, uint32_t bench, uint32_t devi
 int
 acc_substitute(struct scan *s, uint32_t call, const char **cause, struct acc_err *e)
 {
-	return acc_substitute_with(s, call, ACC_NOCALL, ACC_NOCALL, cause, e);
+	struct acc_recorded how;
+	const int rc = acc_recorded(s->c, &s->c->call[call], &how, e);
+	*cause = "";
+	return rc < 0 || how.framework
+		       ? rc
+		       : acc_substitute_with(s, call, ACC_NOCALL, ACC_NOCALL, cause, e);
 }
 
 /* Of the device's calls that make up this one of the bench, the one that sums up products: what a bias that is right
