@@ -1,6 +1,5 @@
 /* Gradients of weights that ranks have alike, of which a reduction is given most and not these, where no optimizer was
- * recorded that takes them: they are what a recording that ends early lacks, if they are the last to be reduced, and
- * else were left out. */
+ * recorded that takes them: left out, where others of the backward pass before and behind them are reduced. */
 #include "acc/say.h"
 #include "replay/limits.h"
 #include "ranks/graph.h"
@@ -9,8 +8,6 @@
 
 struct left_out {
 	uint64_t given; /* gradients that a reduction is given */
-	uint32_t first,
-		last; /* the calls that take the first and the last of these, as the backward pass makes them */
 	const struct acc_replica_seen *front, *amid,
 		*tail; /* the first left out before, between and behind these */
 	uint64_t n;    /* so many are left out */
@@ -58,9 +55,7 @@ note(const struct acc_replicas *t, const struct acc_replica_seen *s, struct left
 {
 	const uint64_t id = acc_seen_id(t, s);
 	if (acc_seen_given(t, s)) {
-		const uint32_t by = acc_ids_get(&t->given, id);
-		l->first = l->given++ == 0 ? by : l->first;
-		l->last = by;
+		l->given++;
 		l->amid = l->amid == NULL ? l->tail : l->amid;
 		l->tail = NULL;
 		return;
@@ -75,24 +70,39 @@ note(const struct acc_replicas *t, const struct acc_replica_seen *s, struct left
 		l->tail = l->tail == NULL ? s : l->tail;
 }
 
+/* One that is the last to be reduced, or the first, may be what a recording that ended early lacks, or another network's,
+ * through which this one learns. */
 static int
 say(struct acc_replicas *t, const struct acc_rank_group *g, const struct left_out *l,
 	struct acc_err *e)
 {
-	/* Reductions go through the weights forward or backward: a recording that ended early lacks the last. */
-	const bool known = l->first != ACC_NOID && l->last != ACC_NOID && l->first != l->last;
-	const struct acc_replica_seen *s = l->amid != NULL      ? l->amid
-					   : !known             ? NULL
-					   : l->first < l->last ? l->front
-								: l->tail;
-	const bool sure = s != NULL;
-	s = sure ? s : l->front != NULL ? l->front : l->tail;
-	return acc_replicas_tell(t, g, s->line, sure,
+	const struct acc_replica_seen *s = l->amid != NULL    ? l->amid
+					   : l->front != NULL ? l->front
+							      : l->tail;
+	return acc_replicas_tell(t, g, s->line, l->amid != NULL,
 		SAY(t,
 			"is the gradient of a weight that these ranks have alike, is another on each of them, and was"
 			" given to no reduction, as those of %llu other weights are (left out: %llu)",
 			(unsigned long long)l->given, (unsigned long long)l->n),
 		e);
+}
+
+/* Is a weight used by several op calls, of which each gives a part of its gradient, or one that nobody asked for? Those
+ * that are one number everywhere, as of norms at first, look the same. */
+static int
+is_shared(struct acc_replicas *t, const struct acc_seen_call *c, struct acc_err *e)
+{
+	for (uint32_t j = c->first; c->k->backward && j < c->first + c->n; j++) {
+		const struct acc_replica_seen *w = t->seen[j].out ? acc_seen_input(t, &t->seen[j])
+								  : NULL;
+		bool flat = false;
+		if (w == NULL || !w->weight || !w->wants || !acc_seen_shared(t, w))
+			continue;
+		int rc = acc_replicas_flat(t, w, &flat, e);
+		if (rc < 0 || !flat)
+			return rc < 0 ? rc : 1;
+	}
+	return 0;
 }
 
 int
@@ -102,9 +112,13 @@ acc_rule_unreduced(struct acc_replicas *t, const struct acc_rank_group *g,
 	struct left_out l = {.n = 0};
 	int rc = 0;
 	/* What a later step shows is for others, which see what became of the weights. */
-	for (size_t i = 0; i < t->f->ncall && t->nstep == 1; i++)
-		if (t->call[i].k->rank == g->rank[0] && !is_plain(t, &t->call[i]))
-			return 0;
+	for (size_t i = 0; i < t->f->ncall && t->nstep == 1; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		if (c->k->rank != g->rank[0])
+			continue;
+		if (!is_plain(t, c) || (rc = is_shared(t, c, e)) != 0)
+			return rc < 0 ? rc : 0;
+	}
 	for (size_t i = 0; i < t->f->ncall && t->nstep == 1; i++) {
 		const struct acc_seen_call *c = &t->call[i];
 		if (c->k->rank != g->rank[0] || !c->k->backward)
