@@ -1,0 +1,27 @@
+load ../helper
+# Layouts over gloo ranks as accrecord has them under today's PyTorch (tests/record/layouts.py), against one process.
+
+setup_file() {
+	"$PYTHON" -W ignore "$ROOT/tests/record/layouts.py" "$BATS_FILE_TMPDIR" --level 1 one ddp fsdp tp pipe hand-nosync tp-lost \
+		cp-pos >"$BATS_FILE_TMPDIR/said" 2>&1 || { tail -n 20 "$BATS_FILE_TMPDIR/said"; return 1; }
+}
+
+setup() {
+	cd "$BATS_FILE_TMPDIR" || return
+}
+
+@test "layouts that are right: ranks of the batch, of parameters, of columns, of stages" {
+	for layout in ddp fsdp tp pipe; do
+		run -0 accdiff "$layout.1" one.1
+	done
+	# What FSDP2 sends has a name of its own since PyTorch 2.15.
+	[ "$(accdump-read fsdp.1 | accfmt --tsv --no-header -c key,rank | sort -u |
+		grep -c $'^Distributed\\.\\(all_gather_into_tensor\\|reduce_scatter_tensor\\).*\t0$')" -ge 6 ]
+}
+
+@test "layouts that are wrong: no reduction, one of a product's missing, positions from 0 on each rank" {
+	for pair in hand-nosync:Functional.sgd tp-lost:Tensor.add.6 cp-pos:Functional.embedding.1; do
+		run -1 accdiff "${pair%:*}.1" one.1
+		[[ $output == *"${pair#*:}"*.forward:* ]]
+	done
+}
