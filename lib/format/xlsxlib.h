@@ -1,12 +1,8 @@
-/* xlsxlib.h - libxlsxwriter, found when it is needed
- *
- * Debian has it as a shared library alone, and accfmt stands in every pipeline: a program that is
- * copied to a cluster must start where nobody has installed it. So it is loaded for a spreadsheet
- * only, and what was built without its header, or is linked statically, says so then. */
+/* xlsxlib.h - libxlsxwriter, found when a spreadsheet is written: Debian has it as a shared library alone */
 #ifndef ACC_FORMAT_XLSXLIB_H
 #define ACC_FORMAT_XLSXLIB_H
 
-#include "acc/base.h"
+#include "io/library.h"
 
 #if !defined(ACC_NO_XLSX) && defined(__has_include)
 #if __has_include(<xlsxwriter.h>)
@@ -29,9 +25,7 @@
 	X(worksheet_repeat_rows) X(worksheet_repeat_columns)
 /* clang-format on */
 struct acc_xlsx {
-#define X(name) __typeof__(name) *name;
-	ACC_XLSX_CALLS(X)
-#undef X
+	ACC_XLSX_CALLS(ACC_LIBRARY_POINTER)
 };
 /* Loaded once, and kept. NULL where it is not there: *e says why. */
 const struct acc_xlsx *acc_xlsx_load(struct acc_err *e);

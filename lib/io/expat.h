@@ -1,8 +1,8 @@
-/* expat.h - libexpat, found when it is needed: a spreadsheet is read by few, see io/sqlitelib.h */
+/* expat.h - libexpat, found when a spreadsheet is read */
 #ifndef LIB_IO_EXPAT_H
 #define LIB_IO_EXPAT_H
 
-#include "acc/base.h"
+#include "io/library.h"
 
 #if !defined(ACC_NO_EXPAT) && defined(__has_include)
 #if __has_include(<expat.h>)
@@ -19,9 +19,7 @@
 	X(XML_GetErrorCode) X(XML_ErrorString)
 /* clang-format on */
 struct acc_expat {
-#define X(name) __typeof__(name) *name;
-	ACC_EXPAT_CALLS(X)
-#undef X
+	ACC_EXPAT_CALLS(ACC_LIBRARY_POINTER)
 };
 /* Loaded once, and kept. NULL where it is not there: *e says why. */
 const struct acc_expat *acc_expat_load(struct acc_err *e);

@@ -1,12 +1,8 @@
-/* sqlitelib.h - libsqlite3, found when it is needed
- *
- * Few read a database, and every program stands in a pipeline somewhere: one that is copied to a cluster must
- * start where nobody has installed the library. So it is loaded for a database only, and what was built without
- * its header, or is linked statically, says so then. */
+/* sqlitelib.h - libsqlite3, found when a database is read */
 #ifndef LIB_IO_SQLITELIB_H
 #define LIB_IO_SQLITELIB_H
 
-#include "acc/base.h"
+#include "io/library.h"
 
 #if !defined(ACC_NO_SQLITE) && defined(__has_include)
 #if __has_include(<sqlite3.h>)
@@ -25,9 +21,7 @@
 	X(sqlite3_progress_handler)
 /* clang-format on */
 struct acc_sqlite_lib {
-#define X(name) __typeof__(name) *name;
-	ACC_SQLITE_CALLS(X)
-#undef X
+	ACC_SQLITE_CALLS(ACC_LIBRARY_POINTER)
 };
 /* Loaded once, and kept. NULL where it is not there: *e says why. */
 const struct acc_sqlite_lib *acc_sqlite_load(struct acc_err *e);

@@ -1,8 +1,7 @@
 #include "io/unzstd.h"
+#include "io/library.h"
 
 #ifdef ACC_HAVE_ZSTD
-#include <dlfcn.h>
-#include <pthread.h>
 #include <zstd.h>
 
 enum { WINDOW_LOG = 23 };
@@ -12,36 +11,19 @@ enum { WINDOW_LOG = 23 };
 	X(ZSTD_freeDStream) \
 	X(ZSTD_decompressStream) X(ZSTD_DCtx_setParameter) X(ZSTD_isError) X(ZSTD_getErrorName)
 static struct {
-#define X(name) __typeof__(name) *name;
-	CALLS(X)
-#undef X
+	CALLS(ACC_LIBRARY_POINTER)
 } lib;
-static bool loaded;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void
-load(void)
-{
-	void *so = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
-	bool all = so != NULL;
-#define X(f) \
-	if (all) \
-		*(void **)&lib.f = dlsym(so, #f); \
-	all = all && lib.f != NULL;
-	CALLS(X)
-#undef X
-	loaded = all;
-}
 
 struct acc_unzstd *
 acc_unzstd_open(struct acc_err *e)
 {
-	pthread_once(&once, load);
-	if (!loaded) {
+	const char *why;
+	int rc = ACC_LIBRARY_LOAD("libzstd.so.1", CALLS, &lib, &why, e);
+	if (rc > 0)
 		acc_fail(e, ACC_EUNSUP,
 			"it needs libzstd.so.1, which is not here (Debian: libzstd1)");
+	if (rc != 0)
 		return NULL;
-	}
 	ZSTD_DStream *z = lib.ZSTD_createDStream();
 	if (z == NULL ||
 		lib.ZSTD_isError(lib.ZSTD_DCtx_setParameter(z, ZSTD_d_windowLogMax, WINDOW_LOG))) {
