@@ -6,8 +6,8 @@
 #define ACC_RANKS_MEASURED_H
 
 #define ACC_RANK_MEASURED(MEASURED) \
-	MEASURED(unequal_weight, 3, 3) \
+	MEASURED(unequal_weight, 5, 5) \
 	MEASURED(gradient_divisor, 1, 1) \
-	MEASURED(missing_reduction, 1, 1)
+	MEASURED(missing_reduction, 4, 4)
 
 #endif
