@@ -138,7 +138,7 @@ has() { # text...: each is in the output
 }
 
 @test "gen_report's table has names in its document's form: a backward call's number is that of its forward call" {
-	run -1 accdiff --all -f csv -c maca-names before/new before/bench
+	run -1 accdiff --all -f csv -c maca-fwd before/new before/bench
 	has $'\n'"torch.nn.functional.gelu.7.fwd.output.0," $'\n'"torch.nn.functional.gelu.7.bwd.input.0,"
 	[[ $output != *$'\n'Functional.* ]]
 	accdump-read -p forward -k tensor before/bench | accfmt --tsv -c key | tail -n +2 | grep -v '^Module' | uniq | sed -n 8p | grep -qx Functional.gelu.0.forward

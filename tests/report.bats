@@ -205,7 +205,7 @@ curves tag" ]
 	want=$(jq -r 'select(.name == "Functional.gelu.1.forward.output.0") | "\(."b.s.max"),\(."a.s.max")"' <<<"$output")
 	[[ $line == *",$want,"* ]] || { echo "$want"; return 1; }
 	# In its own form: the number is that among all forward calls.
-	run -1 accdiff --all -f csv -c maca-names device bench
+	run -1 accdiff --all -f csv -c maca-fwd device bench
 	n=$(accdump-read -p forward -k tensor device | accfmt --tsv -c key | tail -n +2 | grep -v '^Module' | uniq | grep -n gelu.1. | cut -d: -f1)
 	[[ $output == *$'\n'"torch.nn.functional.gelu.$((n - 1)).fwd.output.0,"* ]]
 	[[ $output != *$'\n'Functional.* ]]

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 static const struct acc_columns *const sets[] = {&acc_columns_msprobe, &acc_columns_msprobe26,
-	&acc_columns_ptdbg, &acc_columns_maca, &acc_columns_maca_names};
+	&acc_columns_ptdbg, &acc_columns_maca, &acc_columns_maca_fwd};
 
 /* What a table shows where nothing was chosen: by the first record's kind. */
 static const char *const pair_keys[] = {"kind", "name", "b.name", "how", "note", "a.step", "a.rank",

@@ -29,7 +29,7 @@ struct acc_columns {
 	void (*close)(void *ctx);
 };
 extern const struct acc_columns acc_columns_msprobe, acc_columns_msprobe26, acc_columns_ptdbg,
-	acc_columns_maca, acc_columns_maca_names;
+	acc_columns_maca, acc_columns_maca_fwd;
 
 struct acc_cells {
 	size_t n; /* columns; 0 before the first row */

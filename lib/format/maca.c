@@ -186,5 +186,5 @@ stop(void *ctx)
 }
 
 const struct acc_columns acc_columns_maca = {"maca", start, see, is_row, columns, stop};
-const struct acc_columns acc_columns_maca_names = {"maca-names", start_names, see, is_row, columns,
+const struct acc_columns acc_columns_maca_fwd = {"maca-fwd", start_names, see, is_row, columns,
 	stop};

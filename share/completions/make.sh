@@ -28,8 +28,8 @@ words() {
 		echo "$p --doubt$rules"
 	done
 	echo "accfmt --format$(listed accfmt)"
-	echo "accfmt --columns all msprobe msprobe-26 ptdbg maca maca-names"
-	echo "accdiff --columns all msprobe msprobe-26 ptdbg maca maca-names"
+	echo "accfmt --columns all msprobe msprobe-26 ptdbg maca maca-fwd"
+	echo "accdiff --columns all msprobe msprobe-26 ptdbg maca maca-fwd"
 	echo "accfmt --consequences all"
 	echo "accdump-read --format$(listed accdump-read)"
 	echo "accdump-read --kind tensor arg call scalar param stack sample source pair curve finding"
