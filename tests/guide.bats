@@ -201,3 +201,10 @@ END
 	has "Tensor.mul.0.forward: input 1 " "no compared op call produced it"
 	[[ $output != *"relu"* ]]
 }
+
+@test "tensors that are no op calls' are told by their names, too" {
+	run -0 accdiff --before=batch/one/step_0/rank_0 batch/good/step_0/rank_0 batch/good/step_0/rank_0
+	has "gone: labels was named before the change, and is not bad now"
+	run -1 accdiff --before=batch/good/step_0/rank_0 batch/one/step_0/rank_0 batch/good/step_0/rank_0
+	has "new: labels was compared before the change, and was not bad"
+}

@@ -11,6 +11,7 @@
 #include "judge/case.h"
 
 enum level { FINE, BAD, NAMED };
+enum { MOST = 20 }; /* so many are told one by one, the others are counted */
 
 struct then {
 	const char *name;
@@ -125,8 +126,9 @@ acc_before_add(struct acc_before *b, const struct acc_rec *r, struct acc_err *e)
 	}
 	b->calls += b->n > known && strcmp(prefix, "b.") != 0 &&
 		    acc_get_text(r, prefix, "key").n > 0;
-	if (t->level == FINE && acc_get_text(r, "", "bad").n > 0)
-		t->level = BAD;
+	const struct acc_str bad = acc_get_text(r, "", "bad");
+	if (bad.n > 0 && t->level != NAMED)
+		t->level = acc_str_is(bad, "error") ? NAMED : BAD;
 	t->seen |= !pair || acc_get(r, "", "m.nonfinite") != NULL ||
 		   acc_get(r, "", "m.norm_relerr") != NULL || acc_get(r, "", "m.equal") != NULL;
 	if (acc_as_f64(acc_get(r, "", "m.err_rms"), &rms) && isfinite(rms))
@@ -151,6 +153,13 @@ find(const struct acc_before *b, struct acc_arena *mem, const char *name, int64_
 	return at == NULL ? NULL : &b->v[*at];
 }
 
+/* A judge of weights names none in a finding: each that is wrong is. */
+static bool
+is_error(const struct acc_case *c, const struct acc_item *it)
+{
+	return it->mark != 0 && strcmp(c->verdict[it->mark - 1].level, "error") == 0;
+}
+
 /* What each op call of the older dump is in this one. now[i] is of b->v[i]. */
 static int
 look(struct acc_case *c, const struct acc_before *b, struct now *now, size_t *calls)
@@ -170,7 +179,8 @@ look(struct acc_case *c, const struct acc_before *b, struct now *now, size_t *ca
 			n->there |= it->sides & 1;
 			n->seen |= (it->sides == 3 && it->measure != ACC_UNMEASURED) ||
 				   c->pairs == 0;
-			n->level = it->mark != 0 && n->level == FINE ? BAD : n->level;
+			if (it->mark != 0 && n->level != NAMED)
+				n->level = is_error(c, it) ? NAMED : BAD;
 			if (it->measure == ACC_BY_TENSOR && isfinite(it->rms))
 				n->rms = fmax(n->rms, it->rms);
 		}
@@ -253,28 +263,56 @@ say_then(struct acc_case *c, const struct then *t, const struct now *n, struct a
 		name, t->step, t->rank, text, e);
 }
 
-/* What is named now and was not then. f is not valid behind it. */
+/* What is named now and was not then. */
 static int
-say_new(struct acc_case *c, const struct acc_before *b, const struct acc_finding *f,
-	struct acc_err *e)
+say_new(struct acc_case *c, const struct acc_before *b, const char *name, int64_t step,
+	int64_t rank, struct acc_err *e)
 {
-	const struct then *t = find(b, &c->mem, f->name, f->step, f->rank);
-	const char *at = where(c, f->step, f->rank), *name = f->name;
+	const struct then *t = find(b, &c->mem, name, step, rank);
+	const char *at = where(c, step, rank);
 	if (t != NULL && t->level == NAMED)
 		return 0;
 	if (t != NULL && t->level == BAD)
-		return say(c, "behind", name, f->step, f->rank,
+		return say(c, "behind", name, step, rank,
 			acc_say(&c->mem,
 				"left: %s%s was bad before the change, too, but behind what was named then",
 				at, name),
 			e);
-	return say(c, "new", name, f->step, f->rank,
+	return say(c, "new", name, step, rank,
 		acc_say(&c->mem,
 			t != NULL && t->seen
 				? "new: %s%s was compared before the change, and was not bad"
 				: "new: %s%s was not compared before the change, nor named",
 			at, name),
 		e);
+}
+
+/* Those of findings, then what is wrong beside them. */
+static int
+say_all_new(struct acc_case *c, const struct acc_before *b, struct acc_err *e)
+{
+	const uint32_t named = c->nfinding;
+	uint32_t n = 0;
+	int rc = 0;
+	for (uint32_t i = 0; i < named && rc == 0; i++) {
+		const struct acc_finding f = c->finding[i];
+		if (f.name != NULL && names(acc_str(f.what)))
+			rc = say_new(c, b, f.name, f.step, f.rank, e);
+	}
+	for (uint32_t i = 0; i < c->ncall && rc == 0 && n < MOST; i = acc_step(c, i)) {
+		const struct acc_call *k = &c->call[i];
+		bool wrong = false, told = false;
+		for (uint32_t j = k->first; j <= k->last; j++)
+			wrong |= c->item[j].call == i && is_error(c, &c->item[j]);
+		for (uint32_t j = 0; wrong && !told && j < named; j++)
+			told = c->finding[j].name != NULL && names(acc_str(c->finding[j].what)) &&
+			       strcmp(c->finding[j].name, acc_call_name(k)) == 0;
+		if (wrong && !told) {
+			n++;
+			rc = say_new(c, b, acc_call_name(k), k->step, k->rank, e);
+		}
+	}
+	return rc;
 }
 
 static int
@@ -315,13 +353,13 @@ acc_say_before(struct acc_case *c, struct acc_err *e)
 	for (size_t i = 0; i < b->n; i++)
 		now[i].rms = NAN;
 	int rc = look(c, b, now, &calls) < 0 ? acc_nomem(e) : 0;
-	const uint32_t named = c->nfinding;
-	for (size_t i = 0; i < b->n && rc == 0; i++)
-		if (b->v[i].level == NAMED)
+	for (size_t i = 0, n = 0; i < b->n && rc == 0 && n < MOST; i++)
+		if (b->v[i].level == NAMED) {
 			rc = say_then(c, &b->v[i], &now[i], e);
-	for (uint32_t i = 0; i < named && rc == 0; i++)
-		if (c->finding[i].name != NULL && names(acc_str(c->finding[i].what)))
-			rc = say_new(c, b, &c->finding[i], e);
+			n++;
+		}
+	if (rc == 0)
+		rc = say_all_new(c, b, e);
 	if (rc == 0)
 		rc = say_sum(c, b, now, calls, e);
 	free(now);
