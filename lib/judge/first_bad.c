@@ -399,7 +399,7 @@ part(struct scan *s, uint32_t chosen, uint32_t *first, struct acc_err *e)
 	const bool unknown = s->other && x != NULL && !p.found && is_unknown(x);
 	/* What the bench's call gives of its own inputs, with one argument changed, needs nothing else to be compared. */
 	if (rc == 0 && x != NULL && x->role == ROLE_OUT && !x->audit &&
-		(unknown || (p.found && !stays(s, x, &p))) && !acc_part_is_behind(&p, x->blame))
+		(unknown || (p.found && !stays(s, x, &p) && !acc_part_is_behind(&p, x->blame))))
 		rc = acc_substitute(s, x->call, &cause, e);
 	if (rc != 0 || cause[0] != '\0') {
 		acc_part_release(&p);

@@ -367,8 +367,8 @@ void acc_recompute_close(struct acc_recompute *t);
  * or "". */
 int acc_substitute(struct scan *s, uint32_t call, const char **cause, struct acc_err *e);
 /* The same of this tensor of the device alone, in place of an output of the bench's. */
-int acc_substitute_with(struct scan *s, uint32_t call, uint32_t bench, uint32_t device, const char **cause,
-	struct acc_err *e);
+int acc_substitute_with(struct scan *s, uint32_t call, uint32_t bench, uint32_t device,
+	const char **cause, struct acc_err *e);
 /* The product that one call of the bench has, too, where what stands out is only added to it, and rightly;
  * ACC_NOCALL. */
 uint32_t acc_inner_product(const struct scan *s, const struct suspect *x);
