@@ -69,3 +69,13 @@ told() {
 	# One rank that calls for groups of others, too, is in one of its own.
 	jq -es 'map(select(.["audit.ok"] == false)) | length == 2' <(accfmt --json audited)
 }
+
+@test "accdiff hands what is switched off, or doubted, to accaudit, and says so" {
+	tar -xzf "$DATA/ranks_own.tar.gz" hand-lost-1 one-1
+	run -1 accdiff hand-lost-1 one-1
+	[[ $output == *"(rule optimizer_gradients, of ranks 0-1"* ]]
+	run -0 accdiff --no-rule=optimizer_gradients hand-lost-1 one-1
+	[[ $output == *"rules over ranks: switched off: optimizer_gradients (it would have accused 1 record)"* ]]
+	run -0 accdiff --doubt=optimizer_gradients hand-lost-1 one-1
+	[[ $output == *"rules over ranks: as doubts alone: optimizer_gradients (1 record)"* ]]
+}
