@@ -417,9 +417,6 @@ put_in_order(struct arrays *x, uint32_t *op, uint32_t n)
 	uint32_t at = 0;
 	if (p == NULL)
 		return acc_nomem(x->e);
-	for (uint32_t i = 0; i < n; i++)
-		if (x->j->a->op[op[i]].mate != ACC_NOMATE)
-			at = x->j->a->op[op[i]].mate;
 	for (uint32_t i = n; i-- > 0;) {
 		const uint32_t m = x->j->a->op[op[i]].mate;
 		at = m == ACC_NOMATE ? at : m;
