@@ -132,11 +132,13 @@ name_of(const struct arrays *x, int side, const struct acc_align_call *op)
 /* What a name ends in, or an operator's last part, without underscores and numbers: add_6, node_add_6,
  * Tensor.__add__ are add. */
 static uint64_t
-word_of(struct acc_str s)
+word_of(struct acc_str s, int64_t *number)
 {
 	struct acc_str last = {s.p, 0};
+	*number = 0;
 	for (struct acc_str w; (w = next_word(&s)).n > 0;)
-		last = is_number(w) ? last : w;
+		if (!acc_str_int(w, number))
+			last = w;
 	return last.n > 0 ? acc_hash(last.p, last.n) : 0;
 }
 
@@ -174,8 +176,8 @@ collect(struct arrays *x, int side, const struct acc_index *ix, const uint32_t *
 				.shape = it->shape,
 				.real = is_real(it),
 				.name = name_of(x, side, o),
-				.word = word_of(text_of(x->h[side], o->op_text)),
 				.like = it->like};
+			p->word = word_of(text_of(x->h[side], o->op_text), &p->number);
 			p->known = (it->liked & all) == all && isfinite(it->like[ACC_LIKE_RMS]) &&
 				   it->like[ACC_LIKE_MAX] > it->like[ACC_LIKE_MIN];
 		}

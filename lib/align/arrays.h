@@ -11,10 +11,11 @@ struct output {
 	uint32_t mate; /* of the other side's outputs, or ACC_NOMATE */
 	uint8_t how;   /* enum acc_align_how */
 	uint64_t count, dims, shape;
-	uint64_t name; /* of its words; 0: none that says which it is */
-	uint64_t word; /* of its operator, as far as its name tells; 0: it does not */
-	bool known;    /* its values are, and are no constant */
-	bool real;     /* floating */
+	uint64_t name;  /* of its words; 0: none that says which it is */
+	uint64_t word;  /* of its operator, as far as its name tells; 0: it does not */
+	int64_t number; /* behind that; 0: none */
+	bool known;     /* its values are, and are no constant */
+	bool real;      /* floating */
 	const float *like;
 };
 

@@ -55,12 +55,17 @@ fit(const struct output *p, const struct output *q)
 											  : 1);
 }
 
-/* The best pairs in order of what has none from a and b on: a table of the best sums from there on. */
+/* Outputs of a side, by their places. */
+struct some {
+	uint32_t *v, n;
+};
+
+/* The best pairs in order of these, which have none: a table of the best sums from each on. */
 static int
-pair_order(struct arrays *x, uint32_t a, uint32_t b)
+pair_order(struct arrays *x, const struct some *a, const struct some *b)
 {
 	enum { MOST = 2048 };
-	const uint32_t n = x->n[0] > a ? x->n[0] - a : 0, m = x->n[1] > b ? x->n[1] - b : 0;
+	const uint32_t n = a->n, m = b->n;
 	if (n == 0 || m == 0 || n > MOST || m > MOST)
 		return 0;
 	int32_t *best = calloc((size_t)(n + 1) * (m + 1), sizeof *best);
@@ -69,20 +74,19 @@ pair_order(struct arrays *x, uint32_t a, uint32_t b)
 	const size_t row = (size_t)m + 1;
 	for (uint32_t i = n; i-- > 0;)
 		for (uint32_t k = m; k-- > 0;) {
-			const struct output *p = &x->v[0][a + i], *q = &x->v[1][b + k];
+			const int points = fit(&x->v[0][a->v[i]], &x->v[1][b->v[k]]);
 			int32_t *here = &best[i * row + k];
-			const bool open = p->mate == ACC_NOMATE && q->mate == ACC_NOMATE;
-			const int points = open ? fit(p, q) : 0;
 			*here = here[1] > here[row] ? here[1] : here[row];
 			if (points > 0 && here[row + 1] + points >= *here)
 				*here = here[row + 1] + points;
 		}
 	for (uint32_t i = 0, k = 0; i < n && k < m;) {
-		const struct output *p = &x->v[0][a + i], *q = &x->v[1][b + k];
+		struct output *p = &x->v[0][a->v[i]], *q = &x->v[1][b->v[k]];
 		const int32_t *here = &best[i * row + k];
-		const int points = p->mate == ACC_NOMATE && q->mate == ACC_NOMATE ? fit(p, q) : 0;
+		const int points = fit(p, q);
 		if (points > 0 && *here == here[row + 1] + points) {
-			acc_arrays_mate(&x->v[0][a + i++], &x->v[1][b + k++], ACC_HOW_PLACE);
+			acc_arrays_mate(p, q, ACC_HOW_PLACE);
+			i++, k++;
 		} else if (*here == here[row]) {
 			i++;
 		} else {
@@ -91,6 +95,59 @@ pair_order(struct arrays *x, uint32_t a, uint32_t b)
 	}
 	free(best);
 	return 0;
+}
+
+/* What has no partner of a side, from a place on; of one word alone, if that is not 0. */
+static void
+list(const struct arrays *x, int side, uint32_t from, uint64_t word, struct some *out)
+{
+	out->n = 0;
+	for (uint32_t i = from; i < x->n[side]; i++)
+		if (x->v[side][i].mate == ACC_NOMATE && (word == 0 || x->v[side][i].word == word))
+			out->v[out->n++] = i;
+}
+
+/* Of arrays of one word, add_2 before add_10, those behind the last that has a partner. */
+static void
+by_number(const struct arrays *x, int side, struct some *s)
+{
+	const struct output *v = x->v[side];
+	uint32_t n = 0;
+	int64_t last = INT64_MIN;
+	for (uint32_t i = 0; i < x->n[side] && s->n > 0; i++)
+		if (v[i].mate != ACC_NOMATE && v[i].word == v[s->v[0]].word)
+			last = v[i].number > last ? v[i].number : last;
+	for (uint32_t i = 0; i < s->n; i++) {
+		const uint32_t at = s->v[i];
+		uint32_t k = n;
+		if (v[at].number <= last)
+			continue;
+		for (; k > 0 && v[s->v[k - 1]].number > v[at].number; k--)
+			s->v[k] = s->v[k - 1];
+		s->v[k] = at;
+		n++;
+	}
+	s->n = n;
+}
+
+/* In no order: the arrays named by an operator, by their numbers. side: the arrays'. */
+static int
+pair_words(struct arrays *x, int side, uint32_t call, struct some both[2])
+{
+	const uint64_t most = 1 << 26; /* looks; of more arrays likeness has to do */
+	int rc = 0;
+	if ((uint64_t)x->n[0] * x->n[1] > most)
+		return 0;
+	for (uint32_t i = call; i < x->n[1 - side] && rc == 0; i++) {
+		const struct output *q = &x->v[1 - side][i];
+		if (q->mate != ACC_NOMATE || q->word == 0)
+			continue;
+		list(x, side, 0, q->word, &both[side]);
+		by_number(x, side, &both[side]);
+		list(x, 1 - side, i, q->word, &both[1 - side]);
+		rc = pair_order(x, &both[0], &both[1]);
+	}
+	return rc;
 }
 
 /* The end of the calls, where that has no partner: one of its shape, the nearest, and of these the last. */
@@ -123,12 +180,20 @@ acc_arrays_behind(struct arrays *x)
 {
 	const int side = acc_arrays_look(x->j->a, x->j->aop, x->j->na) == ARRAYS ? 0 : 1;
 	uint32_t array = UINT32_MAX, call = 0;
-	int rc = last_pair(x, side, &array, &call);
-	if (rc == 0 && array != UINT32_MAX)
-		rc = pair_order(x, side == 0 ? array : call, side == 0 ? call : array);
-	else if (rc == 0)
-		rc = acc_arrays_values(x, 0.3, call, ACC_HOW_PLACE);
+	uint32_t *v = malloc(((size_t)x->n[0] + x->n[1] + 1) * sizeof *v);
+	struct some both[2] = {{v, 0}, {v + (v == NULL ? 0 : x->n[0]), 0}};
+	int rc = v == NULL ? acc_nomem(x->e) : last_pair(x, side, &array, &call);
+	if (rc == 0 && array != UINT32_MAX) {
+		list(x, side, array, 0, &both[side]);
+		list(x, 1 - side, call, 0, &both[1 - side]);
+		rc = pair_order(x, &both[0], &both[1]);
+	} else if (rc == 0) {
+		rc = pair_words(x, side, call, both);
+		if (rc == 0)
+			rc = acc_arrays_values(x, 0.3, call, ACC_HOW_PLACE);
+	}
 	if (rc == 0)
 		pair_end(x, 1 - side);
+	free(v);
 	return rc;
 }
