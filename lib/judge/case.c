@@ -265,12 +265,20 @@ is_guessed(const struct acc_picked *s)
 	return sure < 1;
 }
 
+/* Is what stands for an op call on this side no more than the name of a tensor? */
+static bool
+is_named(const struct acc_picked *s, int side)
+{
+	const struct acc_str op = acc_picked_text(s->side[side][OP]);
+	return op.n > 0 && acc_str_eq(op, acc_picked_text(s->side[side][KEY]));
+}
+
 /* How accalign pairs what an engine gives by the names of tensors with the outputs of calls. */
 static bool
 is_array(const struct acc_item *it, const struct acc_picked *s)
 {
 	const struct acc_str how = acc_picked_text(s->own[HOW]);
-	return it->sides == 3 && is_guessed(s) &&
+	return it->sides == 3 && is_guessed(s) && (is_named(s, ACC_A) || is_named(s, ACC_B)) &&
 	       (acc_str_is(how, "name") || acc_str_is(how, "content") || acc_str_is(how, "place"));
 }
 
