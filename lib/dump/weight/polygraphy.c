@@ -62,8 +62,8 @@ locate(struct polygraphy *f, struct acc_str s, uint64_t pos, struct acc_ref *ref
 	const uint64_t size = acc_dtype_of(ref->dtype)->size;
 	if ((uint64_t)(all - len) != ref->len)
 		return acc_fail_at(e, ACC_EFORMAT, pos,
-			"its header says %llu bytes of elements, there are %lld",
-			(unsigned long long)ref->len, (long long)(all - len));
+			"its header says %llu bytes of elements, there are %llu",
+			(unsigned long long)ref->len, (unsigned long long)(all - len));
 	if ((uint64_t)len % size != 0)
 		return acc_fail_at(e, ACC_EUNSUP, pos,
 			"elements that do not begin at a multiple of their size");
