@@ -590,8 +590,7 @@ make_options(void)
 		options[n++] = (struct cli_opt){OPT_FORMAT + (int)i, acc_formats[i]->name,
 			acc_formats[i]->file ? "FILE" : NULL, acc_formats[i]->help};
 	memcpy(options + n, other_options, sizeof other_options);
-	size_t at = (size_t)snprintf(columns_help, sizeof columns_help, "%s",
-		acc_tr("keys, all"));
+	size_t at = (size_t)snprintf(columns_help, sizeof columns_help, "%s", acc_tr("keys, all"));
 	for (size_t i = 0; acc_columns_name(i) != NULL && at < sizeof columns_help; i++)
 		at += (size_t)snprintf(columns_help + at, sizeof columns_help - at, ", %s",
 			acc_columns_name(i));

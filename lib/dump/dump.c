@@ -69,7 +69,7 @@ has_metadata(int dirfd)
 {
 	static const char *const at[] = {".dump_metadata", "rank_0/.dump_metadata"};
 	for (size_t i = 0; i < sizeof at / sizeof *at; i++)
-		if (faccessat(dirfd, at[i], F_OK, 0) == 0)
+		if (acc_dir_has(dirfd, at[i], NULL) > 0)
 			return true;
 	return false;
 }
