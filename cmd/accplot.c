@@ -209,15 +209,18 @@ read_all(struct acc_plot *p, struct acc_in *in, const char *const *noise, size_t
 	int rc;
 	struct acc_checklist *cl = acc_checklist_new(&e);
 	struct acc_check *ck = open_check(cl);
+	bool other = false;
 	while ((rc = acc_in_next(in, &r, &e)) > 0) {
 		const bool param = acc_rec_is(r, "param") ||
 				   acc_str_is(acc_get_text(r, "a.", "kind"), "param") ||
 				   acc_str_is(acc_get_text(r, "b.", "kind"), "param");
+		other |= !param && (acc_rec_is(r, "pair") || acc_rec_is(r, "scalar"));
 		rc = param ? acc_check_add(ck, r, &e) : acc_plot_add(p, r, 0, &e);
 		if (rc < 0)
 			break;
 	}
-	if (rc == 0 && acc_check_params(ck) > 0)
+	/* A log that tells its settings shows its own. */
+	if (rc == 0 && !other && acc_check_params(ck) > 0)
 		draw_rates(p, ck);
 	acc_check_close(ck);
 	acc_checklist_free(cl);

@@ -37,6 +37,7 @@ struct state {
 	uint64_t whys; /* all of them */
 	struct acc_coverage cover[2];
 	struct acc_str told; /* the judge's own "next" */
+	struct acc_str fix;  /* what helps until the cause is mended */
 	struct acc_arena mem;
 };
 
@@ -79,9 +80,11 @@ static void
 push_other(struct state *s, const struct acc_rec *f)
 {
 	struct acc_str what = acc_get_text(f, "", "what"), text = acc_get_text(f, "", "text");
-	if (acc_str_is(what, "next"))
+	if (acc_str_is(what, "next") && acc_str_is(acc_get_text(f, "", "rule"), "fix")) {
+		s->fix = acc_arena_str(&s->mem, text);
+	} else if (acc_str_is(what, "next")) {
 		s->told = acc_arena_str(&s->mem, text);
-	else {
+	} else {
 		const char *line = acc_arena_printf(&s->mem, "%.*s: %.*s", ACC_PRS(what),
 			ACC_PRS(text));
 		if (line != NULL)
@@ -357,6 +360,8 @@ next(struct state *s, struct brief *b)
 		say(s, &b->next, "set right what the evidence names, and compare again");
 	else
 		say(s, &b->next, "nothing, or a later step, or another rank");
+	if (s->fix.n > 0)
+		push(&b->next, behind(s->fix, tr(s, "next: ")));
 }
 
 static int

@@ -401,27 +401,12 @@ solved(const struct attempt *a, const char *name)
 	return matches_number(a, name, x) ? acc_say(r->mem, "as if %s were %g", name, x) : NULL;
 }
 
+/* A weight decay of the other kind: "adam" adds it to the gradient, "adamw" takes it off the parameter. */
 static const char *
-steps(const struct attempt *a)
+other_decay(const struct attempt *a)
 {
 	struct acc_replay *r = &a->t->r;
 	const struct acc_op *op = r->op;
-	double decay = 0;
-	if (strcmp(op->cls, "optimizer") != 0)
-		return NULL;
-	if (uncorrected(a))
-		return "the bias correction is missing";
-	if (has(r, "momentum") && matches_number(a, "momentum", 0))
-		return "the momentum is missing";
-	const char *number = solved(a, "lr");
-	if (number == NULL)
-		number = solved(a, "weight_decay");
-	if (number != NULL)
-		return number;
-	if (!has(r, "weight_decay") || acc_arg_float(r, "weight_decay", &decay) < 0 || decay == 0)
-		return NULL;
-	if (matches_number(a, "weight_decay", 0))
-		return "the weight decay is missing";
 	bool coupled = is(r, "adam"), decoupled = false, other;
 	if ((!coupled && !is(r, "adamw")) ||
 		acc_arg_bool(r, "decoupled_weight_decay", &decoupled) < 0)
@@ -439,6 +424,26 @@ steps(const struct attempt *a)
 		return NULL;
 	return coupled ? "the weight decay is taken off the parameter, not added to the gradient"
 		       : "the weight decay is added to the gradient, not taken off the parameter";
+}
+
+static const char *
+steps(const struct attempt *a)
+{
+	struct acc_replay *r = &a->t->r;
+	const char *s = NULL;
+	double decay = 0;
+	if (strcmp(r->op->cls, "optimizer") != 0)
+		return NULL;
+	if (uncorrected(a))
+		return "the bias correction is missing";
+	if (has(r, "momentum") && matches_number(a, "momentum", 0))
+		return "the momentum is missing";
+	if (has(r, "weight_decay") && acc_arg_float(r, "weight_decay", &decay) >= 0 && decay != 0)
+		s = matches_number(a, "weight_decay", 0) ? "the weight decay is missing"
+							 : other_decay(a);
+	if (s == NULL)
+		s = solved(a, "lr");
+	return s != NULL ? s : solved(a, "weight_decay");
 }
 
 /* --- recurrent networks --- */
