@@ -88,8 +88,8 @@ say_fix(struct scan *s, uint32_t chosen, bool configured, struct acc_err *e)
 	if (is_kernel(x, it, k) && !configured)
 		return say(c, x->blame,
 			acc_say(&c->mem,
-				"until its kernel is right, use another: %s; what that mends tells accdiff"
-				" --before=OLD, this dump",
+				"until its kernel is right, use another: %s; accdiff --before=OLD, which is"
+				" this dump, then says what that mended",
 				acc_got(form_of(k))),
 			e);
 	return 0;
