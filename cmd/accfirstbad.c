@@ -126,9 +126,11 @@ noise(char *path)
 		cli_die_err(&e);
 	if (acc_in_status(in) == 2)
 		cli_die("%s: an earlier command failed", path);
-	if (acc_noise_count(n) == 0)
-		cli_die("%s: no pair was measured: is accmetric missing from its pipe?", path);
 	acc_in_close(in);
+	if (acc_noise_count(n) == 0) {
+		acc_noise_free(n);
+		cli_die("%s: no pair was measured: is accmetric missing from its pipe?", path);
+	}
 	return n;
 }
 

@@ -58,3 +58,33 @@ pairs() { # device, bench
 	[[ $stderr == *"cut"*"header says 8 bytes of elements, there are 4"* && $stderr == *"no base64"* ]]
 	[[ $stderr == *"of 2 runners the first is read"* ]]
 }
+
+@test "channels last throughout is no fault, a single tensor that is turned is one" {
+	python3 - <<-'END'
+		import array, os, struct
+		def npy(path, shape, v):
+		    head = "{'descr': '<f4', 'fortran_order': False, 'shape': (%s,), }" % ", ".join(map(str, shape))
+		    head += " " * (63 - (len(head) + 10) % 64) + "\n"
+		    with open(path, "wb") as f:
+		        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + array.array("f", v).tobytes())
+		def last(shape, v): # N, C, H, W to N, H, W, C
+		    n, c, h, w = shape
+		    return (n, h, w, c), [v[((i * c + j) * h + k) * w + l] for i in range(n) for k in range(h) for l in range(w) for j in range(c)]
+		x = 7
+		for side in "bench", "last", "turned":
+		    os.mkdir(side)
+		for i, (name, shape) in enumerate([("c1-in", (2, 3, 4, 4)), ("c1-out", (2, 4, 4, 4)), ("b1-out", (2, 4, 4, 4)), ("c2-out", (2, 6, 4, 4))]):
+		    v = []
+		    for _ in range(shape[0] * shape[1] * 16):
+		        x = x * 1103515245 + 12345 & 0x7fffffff
+		        v.append(x / 2**30 - 1)
+		    file = "/%05d-%s.0.npy" % (i // 2, name)
+		    npy("bench" + file, shape, v)
+		    npy("last" + file, *last(shape, v))
+		    npy("turned" + file, shape, last(shape, v)[1] if name == "b1-out" else v)
+	END
+	run -0 accdiff last bench
+	run -0 accdiff bench last
+	run -1 accdiff turned bench
+	[[ $output == *"b1: output 0"* ]]
+}

@@ -228,3 +228,40 @@ forward() { # device, bench: "how device's op call, bench's" of the forward outp
 	run -1 sh -c "accfirstbad --no-audit '$U/vit-ddof-pairs.acc.gz' | accfmt -f brief"
 	[[ $output == *"name: Tensor.mean.0.forward"* ]]
 }
+
+@test "one side that tells neither step nor rank is one rank, not many" {
+	cd "$BATS_TEST_TMPDIR"
+	python3 - "$BATS_TEST_DIRNAME/html" >pairs <<-'END'
+		import sys
+		sys.path.insert(0, sys.argv[1])
+		from make import record
+		def stats(x):
+		    return {"s.max": 3.0 + x, "s.min": -2.0 - x, "s.mean": 0.1 * x, "s.norm": 20.0 + x}
+		def pair(io, pos, a, b, off):
+		    r = {"name": (a or b)[0] + "-" + io, "a.kind": "tensor" if a else None, "b.kind": "tensor" if b else None, "how": "fused"}
+		    for p, s, x in ("a.", a, {}), ("b.", b, {"step": 0, "rank": 0}):
+		        if s:
+		            x = dict(x, name=s[0] + "." + io + pos, key=s[0], op=s[0].rsplit(".", 2)[0], io=io, pos=pos, dtype="f32", shape=[4, 8], src=p, **{"pass": "forward"}, **stats(s[1]))
+		            r.update({p + k: v for k, v in x.items()})
+		    if a and b:
+		        r.update({"m.mode": "tensor", "m.err_rms": off, "m.err_max": 3 * off, "m.max_abs": off, "m.rmse": off, "m.same": 0.0})
+		    record("pair", {k: v for k, v in r.items() if v is not None})
+		record("acc", {"v": 2, "minor": 0, "log": ["x"]})
+		for s in "a.", "b.":
+		    record("source", {"id": s, "root": "/x", "format": "hand"})
+		for n in range(12):
+		    i, layer = 10 * n, "Functional.linear.%d.forward" % n
+		    pair("in", "0", ("%02d-matmul" % n, i), (layer, i), 0.0)
+		    pair("out", "0", ("%02d-matmul" % n, i + 0.3), (layer, i + 1), 0.04)
+		    pair("in", "0", ("%02d-add" % n, i + 0.3), None, 0)
+		    pair("out", "0", ("%02d-add" % n, i + 1), None, 0)
+		    pair("out", "0", None, ("Torch.clone.%d.forward" % n, i + 1), 0)
+		    pair("in", "0", ("%02d-tanh" % n, i + 1), ("Torch.tanh.%d.forward" % n, i + 1), 0.0)
+		    pair("out", "0", ("%02d-tanh" % n, i + 1.5), ("Torch.tanh.%d.forward" % n, i + 1.5), 1e-8)
+		record("end", {"n": 2 + 12 * 7, "st": 0})
+	END
+	# What has no pair stands in the step and rank of what has: 12 steps of rank 0 were as many ranks before.
+	run -1 bash -c "accfirstbad --no-audit pairs | accfmt"
+	[[ $output == *$'\n00-matmul: output 0 is off'* ]]
+	[[ $output != *"more rank"* ]]
+}

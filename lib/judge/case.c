@@ -158,6 +158,13 @@ locate(struct origin *p, const struct acc_picked *s, uint8_t sides)
 	p->twin = acc_hash(id, sizeof id);
 }
 
+/* Of a side that tells neither steps nor ranks, before the first pair. */
+static bool
+is_nowhere(const struct acc_call *k)
+{
+	return k->step == INT64_MIN && k->rank == INT64_MIN;
+}
+
 /* Does this record continue the last op call? A record of one side belongs to the call whose
  * key on that side it has. */
 static bool
@@ -166,7 +173,7 @@ continues(const struct acc_call *k, const struct origin *p, uint8_t sides)
 	bool has[2] = {p->key[ACC_A].n > 0, p->key[ACC_B].n > 0};
 	if (!k->keyed || (!has[ACC_A] && !has[ACC_B]))
 		return false;
-	if ((sides & 1) && (p->step != k->step || p->rank != k->rank))
+	if ((sides & 1) && !is_nowhere(k) && (p->step != k->step || p->rank != k->rank))
 		return false;
 	/* Of a fused call of the device, parts stand with several calls of the bench. */
 	if (has[ACC_A] && k->key[ACC_A] != NULL)
@@ -309,10 +316,16 @@ into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 	locate(&p, c->picked, it->sides);
 	c->passed += p.passed;
 	struct acc_call *k = c->ncall > 0 ? &c->call[c->ncall - 1] : NULL;
+	/* One recorded by hand has one step and one rank, which its pairs have from the bench. */
+	if (k != NULL && it->sides == 1 && p.step == INT64_MIN && p.rank == INT64_MIN) {
+		p.step = k->step;
+		p.rank = k->rank;
+	}
 	if (k == NULL || !continues(k, &p, it->sides)) {
 		uint32_t segment = k == NULL ? 0 : k->segment;
 		int64_t step = k == NULL ? p.step : k->step, rank = k == NULL ? p.rank : k->rank;
-		bool moved = it->sides != 2 && (p.step != step || p.rank != rank);
+		bool moved = it->sides != 2 && (p.step != step || p.rank != rank) &&
+			     !(k != NULL && is_nowhere(k));
 		k = new_call(c, e);
 		if (k == NULL)
 			return ACC_ENOMEM;

@@ -501,6 +501,8 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (c->opt.roots != NULL && (s.near = malloc((c->ncall + 1) * sizeof *s.near)) == NULL)
 		rc = acc_nomem(e);
 	if (rc == 0)
+		rc = acc_forgive_orders(c, e);
+	if (rc == 0)
 		rc = acc_forgive_masks(c, e);
 	if (rc == 0)
 		rc = acc_forgive_labels(c, e);
