@@ -845,3 +845,21 @@ logs() { # losses of the device as awk computes them of the bench's, perhaps its
 	accalign npu.csv gpu.csv >pairs.acc
 	curve 0 pairs.acc
 }
+
+@test "a metric that leaves the bench's at a step and stays there, however few steps there are" {
+	cd "$BATS_TEST_TMPDIR"
+	lines() { # factor from step 21 on
+		awk -v by="$1" 'BEGIN {
+			for (i = 1; i <= 40; i++)
+				printf "step:%d - actor/grad_norm:%.8f - critic/score/mean:%.6f\n", i, 2 * exp(-i / 30) * (1 + (i % 2 ? 1e-4 : -1e-4)) * (i > 20 ? by : 1), 0.3 + i / 100
+		}'
+	}
+	lines 1 >bench.log
+	lines 1.05 >apart.log
+	lines 1.005 >near.log
+	accalign apart.log bench.log >pairs.acc
+	curve 1 pairs.acc
+	is actor/grad_norm '.rule == "parted" and .change == 21 and (.change_rel - 0.05 | fabs) < 1e-6 and .change_t == null'
+	says "from step 21 on, 5.0 % of the bench's on average, always to one side"
+	run -0 accdiff near.log bench.log
+}

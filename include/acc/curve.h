@@ -63,6 +63,9 @@ struct acc_change {
  * series. Blocks worth fewer than 10 independent ones (20 below 640 values) tell nothing.
  */
 void acc_change_test(const double *d, size_t n, struct acc_change *out);
+/* The same where it needs no test, from 20 values on: at least 10 before it, of which none is a tenth of any behind it,
+ * and at least 10 behind it, all to one side. out->before is the largest of those before, without its sign. */
+bool acc_change_sharp(const double *d, size_t n, struct acc_change *out);
 /* Probability that Student's t with df degrees of freedom is farther from 0 than t. */
 double acc_student_p(double t, double df);
 

@@ -140,6 +140,35 @@ refine(const double *d, size_t n, const struct work *k, size_t at)
 	return first < n ? first : n - 1;
 }
 
+bool
+acc_change_sharp(const double *d, size_t n, struct acc_change *out)
+{
+	enum { TIMES = 10 };
+	double most = 0, before = 0,
+	       sum = 0; /* the largest of all so far, and of those before `at` */
+	size_t at = 0;
+	*out = (struct acc_change){.t = NAN, .before = NAN, .after = NAN};
+	/* What is not far from all before it, or to the other side, ends the level: no later beginning of that can hold,
+	 * as what it began with is before it, then. */
+	for (size_t i = 0; i < n; i++) {
+		const bool far = fabs(d[i]) > TIMES * most;
+		if (i < EDGE || !(fabs(d[i]) > TIMES * before) || (d[i] > 0) != (d[at] > 0)) {
+			at = i >= EDGE && far ? i : i + 1;
+			before = at == i ? most : fmax(most, fabs(d[i]));
+			sum = 0;
+		}
+		sum += at <= i ? d[i] : 0;
+		most = fmax(most, fabs(d[i]));
+	}
+	out->told = out->found = n >= 2 * EDGE && n - at >= EDGE && at < n;
+	if (out->found) {
+		out->at = at;
+		out->before = before;
+		out->after = sum / (double)(n - at);
+	}
+	return out->found;
+}
+
 void
 acc_change_test(const double *d, size_t n, struct acc_change *out)
 {

@@ -239,7 +239,7 @@ series(struct figures *f, const struct acc_point *const *p, size_t n, double *ro
 /* From where on does the relative difference keep another level? The noise of a loss shrinks as
  * the loss does. */
 static void
-change(struct figures *f, const struct acc_point *const *p, size_t n, double *room)
+change(struct figures *f, const struct acc_point *const *p, size_t n, bool sharp, double *room)
 {
 	struct acc_change ch;
 	for (size_t i = 0; i < n; i++) {
@@ -248,7 +248,8 @@ change(struct figures *f, const struct acc_point *const *p, size_t n, double *ro
 			return;
 		room[i] = (p[i]->v[CURVE_A] - p[i]->v[CURVE_B]) / b;
 	}
-	acc_change_test(room, n, &ch);
+	if (!sharp || !acc_change_sharp(room, n, &ch))
+		acc_change_test(room, n, &ch);
 	if (!ch.found)
 		return;
 	f->change = p[ch.at]->step;
@@ -300,7 +301,7 @@ measure(struct curve *c, const struct acc_point **p, double *room, struct acc_er
 		return 0;
 	sizes(f, p, n);
 	series(f, p, n, room);
-	change(f, p, n, room);
+	change(f, p, n, c->role != ROLE_LOSS && c->role != ROLE_RATE, room); /* these have rules */
 	if ((c->role == ROLE_RATE || c->role == ROLE_LOSS) && f->apart > 0)
 		f->shift = shift(p, n, c->role == ROLE_LOSS);
 	return acc_curve_spikes(c, p, n, e);

@@ -152,6 +152,18 @@ change(void)
 	ok(c.found && c.at == 413 && c.before == 0 && c.after == 0.25, "a step without noise");
 	acc_change_test(x + 300, 399, &c);
 	ok(!c.found && isnan(c.t) && isnan(c.after), "too few for a change");
+	/* What needs no test: 0.25 from place 413 on, 100 times what came before. */
+	for (size_t i = 0; i < 413; i++)
+		x[i] = i % 2 == 0 ? 0.0025 : -0.001;
+	ok(acc_change_sharp(x + 393, 50, &c) && c.at == 20 && c.after == 0.25 && c.before == 0.0025,
+		"a sharp step among 50 values");
+	ok(acc_change_sharp(x + 403, 20, &c) && c.at == 10, "ten before and ten behind are enough");
+	ok(!acc_change_sharp(x + 404, 30, &c), "nine before it are not");
+	ok(!acc_change_sharp(x + 393, 29, &c), "nor are nine behind it");
+	x[420] = -0.25;
+	ok(acc_change_sharp(x + 393, 50, &c) == false, "what goes to both sides is none");
+	x[420] = 0.02;
+	ok(!acc_change_sharp(x + 393, 50, &c), "nor what comes near those before again");
 	for (size_t i = 0; i < sizeof noises / sizeof *noises; i++) {
 		double alarm = changes(noises[i].phi, noises[i].sd, 0, &off);
 		double found = changes(noises[i].phi, noises[i].sd, 0.005, &off);
@@ -159,6 +171,19 @@ change(void)
 		ok(found >= 0.9 && off < 50, "phi %g: a gap of 0.5 %% found %.3f, off by %.0f",
 			noises[i].phi, found, off);
 	}
+}
+
+static void
+noise_is_blunt(void)
+{
+	double x[60];
+	struct acc_change c;
+	unsigned sharp = 0;
+	for (int k = 0; k < 2000; k++) {
+		series(x, 60, 0.98, 0.01, 0, 0);
+		sharp += acc_change_sharp(x, 60, &c);
+	}
+	ok(sharp == 0, "noise is never sharp: %u of 2000", sharp);
 }
 
 int
@@ -176,5 +201,6 @@ main(void)
 			"phi %g: drift to 0.5 %% found %.3f", phi[i], drift);
 		ok(offset >= 0.98, "phi %g: offset of 0.5 %% found %.3f", phi[i], offset);
 	}
+	noise_is_blunt();
 	return done();
 }
