@@ -109,7 +109,8 @@ bool acc_part_is_first(const struct parting *p, uint32_t call);
 /* The finding: a culprit, or, of a long stretch, a difference. It has the name of what stands out, if that is part
  * of it, else of its first call that computes. 0 or < 0. */
 int acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, struct acc_err *e);
-/* A warning: a call that is off, of whose inputs not all were compared, and nothing shows where that begins. */
+/* A call that is off, of whose inputs not all were compared, and nothing shows where that begins: a difference, or
+ * where recomputation acquits it a warning. */
 int acc_part_say_unknown(struct scan *s, const struct suspect *x, struct acc_err *e);
 
 #endif

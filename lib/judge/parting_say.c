@@ -123,6 +123,12 @@ acc_part_say_unknown(struct scan *s, const struct suspect *x, struct acc_err *e)
 	if (rc < 0)
 		return rc;
 	f->io = "out";
+	/* What is right for what it was given may be given what is hidden otherwise; what nobody recomputed is off, and
+	 * what could not be compared excuses nothing. */
+	if (!acc_acquitted(&s->c->item[x->item])) {
+		f->what = "difference";
+		f->bad = true;
+	}
 	f->text = acc_say(acc_mem(s),
 		"%s; the two programs part before it, where nothing could be compared", f->text);
 	return f->text == NULL ? acc_nomem(e) : 0;
