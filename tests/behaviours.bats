@@ -75,6 +75,7 @@ put() { # folder, framework, operator, dtype, output's largest: an op call whose
 
 @test "what a tool is known to do stands beside what is accused: framework, operator and dtype must fit" {
 	local d
+	cd "$BATS_TEST_TMPDIR"
 	check() { # expected, framework of the bench, operator, dtype
 		rm -rf d b
 		put d/step0 pytorch "$3" "$4" 3.0
