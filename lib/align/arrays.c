@@ -316,17 +316,6 @@ by_chance(const void *x, const void *y)
 	return (p->a > q->a) - (p->a < q->a);
 }
 
-static int
-by_size(const void *x, const void *y)
-{
-	const struct seq_open *p = x, *q = y;
-	if (p->count != q->count)
-		return p->count < q->count ? -1 : 1;
-	if (p->rms != q->rms)
-		return p->rms < q->rms ? -1 : 1;
-	return (p->call > q->call) - (p->call < q->call);
-}
-
 static uint32_t
 list(const struct output *v, uint32_t n, uint32_t from, struct seq_open *out)
 {
@@ -334,7 +323,7 @@ list(const struct output *v, uint32_t n, uint32_t from, struct seq_open *out)
 	for (uint32_t i = from; i < n; i++)
 		if (v[i].known && v[i].real && v[i].count > 1 && v[i].mate == ACC_NOMATE)
 			out[k++] = (struct seq_open){v[i].count, v[i].like[ACC_LIKE_RMS], i};
-	qsort(out, k, sizeof *out, by_size);
+	acc_seq_by_size(out, k);
 	return k;
 }
 
