@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Records pairs of small programs that are equal up to rewriting, and pairs that are not.
 
-Usage: make.py FOLDER [--half teach|held] [--seed N] [--groups G,...] [--more] [--only NAME,...]
+Usage: make.py FOLDER [--half teach|held] [--seed N] [--groups G,...] [--more|--third] [--only NAME,...]
                [--msprobe N] [--sixteen N] [--jobs N]
 
 Groups: exchange (an operator or a loss in another's place) and rewriting (a formula of the same value), see ops.py;
 clean and fault (networks as two frameworks' users write them, right, and with one statement of the port wrong), see
-ports.py; of --more, those of more_ops.py and more_ports.py; hf (models of transformers with eager and with fused
-attention, and experts in three ways: all right).
+ports.py; of --more, those of more_ops.py and more_ports.py; of --third the networks of third_ports.py; hf (models of
+transformers with eager and with fused attention, and experts in three ways: all right).
 Each pair is made both ways: each side is the device once. One of --sixteen pairs (4) is of 16 bits, too, on both
 sides; one of --msprobe (5) is recorded by msprobe's own recorder, too, if it is there; else by accrecord.
 A name belongs to one half, by its hash. Teach is to look at; of held, look at the table alone.
@@ -37,10 +37,11 @@ import ops  # noqa: E402
 import more_ops  # noqa: E402
 import more_ports  # noqa: E402
 import ports  # noqa: E402
+import third_ports  # noqa: E402
 
 DOMAIN = {"any": lambda h: h, "positive": lambda h: F.softplus(h) + 0.2, "unit": torch.sigmoid}
 MARK = ", in site, "
-FAMILIES = {**ports.FAMILIES, **more_ports.FAMILIES}
+FAMILIES = {**ports.FAMILIES, **more_ports.FAMILIES, **third_ports.FAMILIES}
 
 
 def site(f, *args):
@@ -140,9 +141,9 @@ def hf(name, way, dtype):
 
 # --- cases: (group, name, device, bench, clean), the programs as functions that make a run
 
-def cases(groups, more, dtype, seed):
+def cases(groups, which, dtype, seed):
     both = []
-    module, families = (more_ops, more_ports.FAMILIES) if more else (ops, ports.FAMILIES)
+    module, families = {"first": (ops, ports.FAMILIES), "more": (more_ops, more_ports.FAMILIES), "third": (None, third_ports.FAMILIES)}[which]
     for group, table, clean in (("exchange", "EXCHANGES", False), ("rewriting", "REWRITINGS", True)):
         for name in getattr(module, table, ()):
             both.append((group, name, *(lambda s, t=table, n=name, i=i: formula(module, t, n, i, s, dtype) for i in (0, 1)), clean))
@@ -265,7 +266,8 @@ def main():
     p.add_argument("--half", choices=["teach", "held"])
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--groups", default="exchange,rewriting,clean,fault,hf")
-    p.add_argument("--more", action="store_true")
+    p.add_argument("--more", dest="which", action="store_const", const="more", default="first")
+    p.add_argument("--third", dest="which", action="store_const", const="third")
     p.add_argument("--only")
     p.add_argument("--sixteen", type=int, default=4)
     p.add_argument("--msprobe", type=int, default=5)
@@ -288,7 +290,7 @@ def main():
     todo = []
     for kind in ("f32", "bf16", "f16"):
         dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[kind]
-        for case in cases(groups, a.more, dtype, a.seed):
+        for case in cases(groups, a.which, dtype, a.seed):
             group, name = case[:2]
             if (a.half and half_of(name) != a.half) or (a.only and name not in a.only.split(",")):
                 continue
