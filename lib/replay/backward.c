@@ -237,6 +237,32 @@ excused(struct acc_trial *t, const struct acc_formed *f, const struct inputs *in
 	return why;
 }
 
+/* Of a product without a bias the node has the turned weight, and who hooks nodes records its gradient. Where the
+ * shape does not tell, is it right turned back? Then *a is what that gave. */
+static bool
+is_turned(const struct acc_adjoint *fresh, struct acc_str mode, struct acc_adjoint *a)
+{
+	const struct acc_dense *g = fresh->gin;
+	if (!acc_str_is(fresh->t->r.name, "linear") || fresh->shared != NULL || g->ndim != 2 ||
+		g->shape[0] != g->shape[1] || strcmp(fresh->name, "weight") != 0)
+		return false;
+	struct acc_dense *back = acc_alloc(fresh->t->r.mem, sizeof *back);
+	double *v = acc_alloc(fresh->t->r.mem, g->n * sizeof *v);
+	if (back == NULL || v == NULL)
+		return false;
+	const size_t side = (size_t)g->shape[0];
+	for (size_t i = 0; i < g->n; i++)
+		v[i] = g->v[i % side * side + i / side];
+	*back = *g;
+	back->v = v;
+	struct acc_adjoint again = *fresh;
+	again.gin = back;
+	if (test(&again, mode) < 0 || acc_far_off(&again.err, acc_unit_low(again.unit)))
+		return false;
+	*a = again;
+	return true;
+}
+
 static void
 one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by_pos,
 	struct acc_held *gin, const struct acc_dense *const *g, struct acc_audited *v,
@@ -262,6 +288,7 @@ one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by
 	a.work = acc_work_unit(a.unit);
 	if (t->j->shared != NULL && t->j->shared[tally - t->j->tally].on)
 		a.shared = &t->j->shared[tally - t->j->tally];
+	const struct acc_adjoint fresh = a;
 	t->r.why = NULL;
 	/* mOve, pOint, bLock, aNy, pRod */
 	v->mode = acc_str_is(x->mode, "linear") || acc_str_is(x->mode, "flat") ||
@@ -277,7 +304,7 @@ one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by
 		v->skip = ACC_NOMEM_TEXT;
 	else if (test(&a, x->mode) < 0)
 		v->skip = t->r.why;
-	bool far = v->skip == NULL && acc_far_off(&a.err, v->low);
+	bool far = v->skip == NULL && acc_far_off(&a.err, v->low) && !is_turned(&fresh, x->mode, &a);
 	if (far && t->j->again)
 		v->skip = "a gradient of its gradients was taken, too: it is that of both";
 	else if (far && t->formed != NULL)

@@ -65,6 +65,9 @@ acc_product_eval(struct acc_replay *r, struct acc_dense *out)
 	const bool parts = (r->op->flags & ACC_SUMS_PARTS) != 0 &&
 			   acc_unit_low(acc_unit(out[0].dtype));
 	const double step = parts ? 2 * acc_roundings(r, out[0].dtype) : 0;
+	/* Kernels that do not know the operand's strides round the product, then add the bias. */
+	const bool twice = p.bias != NULL && acc_unit_low(acc_unit(out[0].dtype));
+	const double between = twice ? acc_roundings(r, out[0].dtype) : 0;
 	bool xplain = neighbours(p.xk, p.nk), yplain = neighbours(p.yk, p.nk);
 	for (size_t b = 0; b < p.nb; b++)
 		for (size_t j0 = 0; j0 < p.n; j0 += COLUMNS) {
@@ -85,7 +88,8 @@ acc_product_eval(struct acc_replay *r, struct acc_dense *out)
 					acc_audit_row()->dot(x, y[j], p.nk, &sum, &abs);
 					out[0].v[o] = p.alpha * sum + add;
 					if (out[0].mag != NULL)
-						out[0].mag[o] = fabs(p.alpha) * abs + fabs(add);
+						out[0].mag[o] = fabs(p.alpha) * (abs + between * fabs(sum)) +
+								fabs(add);
 					if (parts && out[0].mag != NULL)
 						out[0].mag[o] += step * length(x, y[j], p.nk, add);
 					if (parts && out[0].mag != NULL &&
