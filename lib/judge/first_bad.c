@@ -502,6 +502,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_nomem(e);
 	if (rc == 0)
 		rc = acc_forgive_orders(c, e);
+	if (rc == 0 && s.two)
+		rc = acc_forgive_inverses(c, e);
 	if (rc == 0)
 		rc = acc_forgive_masks(c, e);
 	if (rc == 0)

@@ -544,12 +544,15 @@ int acc_forgive_masks(struct acc_case *c, struct acc_err *e);
 /* Labels that differ in nothing but the number that the loss of each side ignores are the same, and so is that
  * number where they are made. 0 or < 0. */
 int acc_forgive_labels(struct acc_case *c, struct acc_err *e);
+/* The finding about them. */
+int acc_say_labels(struct acc_case *c, struct acc_err *e);
+/* --- inverse.c --- */
+/* Masks of two operators, each of which takes what the other leaves out, are no difference. 0 or < 0. */
+int acc_forgive_inverses(struct acc_case *c, struct acc_err *e);
 
 /* --- orders.c --- */
 /* Numbers in the same other order of axes as those of pairs whose shapes show it are in their places. 0 or < 0. */
 int acc_forgive_orders(struct acc_case *c, struct acc_err *e);
-/* The finding about them. */
-int acc_say_labels(struct acc_case *c, struct acc_err *e);
 /* --- masked.c --- */
 /* The finding about them. */
 int acc_say_masks(struct acc_case *c, struct acc_err *e);

@@ -427,6 +427,19 @@ is_other_default(struct scan *s, uint32_t call, const struct acc_item *arg)
 	return acc_op_default(op, pos).n > 0 && acc_str_eq(pos, acc_get_text(r, "b.", "pos"));
 }
 
+/* Of two operators that each move numbers, as triu and tril, neither's argument is the other's. 1, 0, or < 0. */
+static int
+is_other_mover(struct scan *s, const struct acc_call *k, const struct acc_item *arg)
+{
+	struct acc_rec *r;
+	if (k->cls != ACC_OP_MOVE)
+		return 0;
+	const int rc = acc_case_record(s->c, arg, &r, s->e);
+	if (rc < 0)
+		return rc;
+	return !acc_op_same(acc_get_text(r, "a.", "op"), acc_get_text(r, "b.", "op"));
+}
+
 /* A number, a flag or a mode that differs, in a call whose outputs are not explained. */
 int
 acc_judge_args(struct scan *s, uint32_t call, double unit, double worst, const struct given *g)
@@ -440,7 +453,10 @@ acc_judge_args(struct scan *s, uint32_t call, double unit, double worst, const s
 		if (it->call != call || it->kind != ACC_ITEM_ARG || !acc_is_input(it) ||
 			it->measure != ACC_BY_VALUE || !(it->rms > LIMIT_UNTRACED_FLOOR * unit))
 			continue;
-		int later = worst > 0 || !acc_given_alike(c, call) ? 0 : shows_later(s, call, it);
+		int later = is_other_mover(s, k, it);
+		if (later != 0)
+			return later < 0 ? later : 0;
+		later = worst > 0 || !acc_given_alike(c, call) ? 0 : shows_later(s, call, it);
 		if (later == 0 && worst <= 0)
 			later = is_other_default(s, call, it);
 		if (later < 0)
