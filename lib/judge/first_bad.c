@@ -58,10 +58,6 @@ static bool
 is_guess(const struct scan *s, const struct suspect *x)
 {
 	const struct acc_case *c = s->c;
-	/* Statistics show little of 16 bits, and of what a few elements are. */
-	const bool blind = c->item[x->item].measure == ACC_BY_STAT || acc_unit_low(s->unit);
-	if (blind && !s->other)
-		return false;
 	if (s->cleared != NULL && (s->cleared[x->call] || s->cleared[x->blame]) && !is_sure(s, x))
 		return true;
 	if (x->role == ROLE_IN && (c->item[x->item].ordered || x->value <= x->limit))
