@@ -373,7 +373,7 @@ mark(struct parting *p, uint8_t *room, struct acc_err *e)
 	p->found = p->ncompute[ACC_A] > 0 && (p->ncompute[ACC_B] > 0 || p->suspected) &&
 		   is_rewritten(p) && measure(p);
 	p->fed = is_fed(p);
-	return 0;
+	return p->found ? acc_part_name(p, e) : 0;
 }
 
 static int
@@ -470,7 +470,7 @@ acc_part_is_plain(const struct parting *p)
 uint32_t
 acc_part_first(const struct parting *p)
 {
-	return p->side[ACC_A].step[p->moved != ACC_NOCALL ? p->moved : p->first].call;
+	return p->side[ACC_A].step[p->moved != ACC_NOCALL ? p->moved : p->named].call;
 }
 
 /* The device's step of a call, or ACC_NOCALL. */

@@ -31,6 +31,7 @@ struct part_value {
 /* A forward op call of one side. */
 struct part_step {
 	uint64_t key;  /* of its name */
+	uint64_t family;
 	uint32_t call; /* the first of the case's calls with that name */
 	uint32_t value, n;
 	int64_t seq;
@@ -63,6 +64,8 @@ struct parting {
 		last; /* the first and the last step of the stretch that compute, on the device */
 	uint32_t ncompute[2]; /* how many do, on each side */
 	uint32_t moved;       /* one of it that puts right numbers in other places; ACC_NOCALL */
+	uint32_t lacks; /* the bench's first, where the device has none of its kind; ACC_NOCALL */
+	uint32_t named; /* the step of the device that has its finding */
 	double given;         /* how far what goes in is off, */
 	double off;           /* and what comes out, */
 	double limit;         /* which may be so far */
@@ -83,6 +86,10 @@ int acc_part_add_movers(struct parting *p, struct acc_err *e);
  * before it that which puts right numbers in other places. ACC_NOCALL: none is known. 0 or < 0. */
 int acc_part_begins(const struct parting *p, uint32_t *call, struct acc_err *e);
 
+/* --- parting_named.c --- */
+/* Which op call of a stretch is named: p->named, p->lacks. 0 or < 0. */
+int acc_part_name(struct parting *p, struct acc_err *e);
+
 /* --- parting.c --- */
 /* Does the other side have these numbers? In 16 bits, what is paired and differs element by element agrees by chance. */
 bool acc_part_agrees(const struct parting *p, const struct part_value *v);
@@ -98,7 +105,7 @@ bool acc_part_is_long(const struct parting *p);
 /* May it be accused though no pair stands out? The forward pass ends in other numbers of the same kind, or in 16
  * bits, where they may be the same by chance. */
 bool acc_part_is_plain(const struct parting *p);
-/* The first call of the stretch that computes. */
+/* The call of the stretch that is named. */
 uint32_t acc_part_first(const struct parting *p);
 /* Is a suspected call one behind the stretch, so that what it shows comes from there? */
 bool acc_part_is_behind(const struct parting *p, uint32_t call);

@@ -33,11 +33,20 @@ is_float(int dtype)
 	return dtype != ACC_NODTYPE && acc_unit((enum acc_dtype)dtype) > 0;
 }
 
+static int64_t
+place(const struct acc_rec *r, int side)
+{
+	int64_t seq = INT64_MAX;
+	acc_as_int(acc_get(r, prefix[side], "seq"), &seq);
+	return seq;
+}
+
 /* The step of this name, a new one where there is none. */
 static int
-step_of(struct part_side *d, struct acc_ids *known, uint32_t call, const char *key, int64_t seq,
-	uint32_t *out, struct acc_err *e)
+step_of(struct part_side *d, struct acc_ids *known, uint32_t call, const char *key,
+	const struct acc_rec *r, int side, uint32_t *out, struct acc_err *e)
 {
+	const int64_t seq = place(r, side);
 	const uint64_t id = acc_hash(key, strlen(key));
 	*out = acc_ids_get(known, id);
 	if (*out != ACC_NOID) {
@@ -50,7 +59,10 @@ step_of(struct part_side *d, struct acc_ids *known, uint32_t call, const char *k
 		return ACC_ENOMEM;
 	d->step = p;
 	*out = d->nstep++;
-	d->step[*out] = (struct part_step){.key = id, .call = call, .seq = seq};
+	d->step[*out] = (struct part_step){.key = id,
+		.family = acc_op_family(acc_get_text(r, prefix[side], "op")),
+		.call = call,
+		.seq = seq};
 	return acc_ids_put(known, id, *out, false, e);
 }
 
@@ -92,14 +104,6 @@ is_forward(const struct acc_call *k, int side)
 	return k->keyed && k->key[side] != NULL && !k->module && !k->grad && !k->backward;
 }
 
-static int64_t
-place(const struct acc_rec *r, int side)
-{
-	int64_t seq = INT64_MAX;
-	acc_as_int(acc_get(r, prefix[side], "seq"), &seq);
-	return seq;
-}
-
 /* Where the backward pass of a side begins, among the calls from..to. */
 static int
 find_turn(struct acc_case *c, uint32_t from, uint32_t to, int64_t turn[2], struct acc_err *e)
@@ -133,7 +137,7 @@ read_item(struct parting *p, uint32_t i, const int64_t turn[2], struct acc_ids k
 		uint32_t step;
 		if ((it->sides & 1 << s) == 0 || !is_forward(k, s) || place(r, s) > turn[s])
 			continue;
-		rc = step_of(&p->side[s], &known[s], call, k->key[s], place(r, s), &step, e);
+		rc = step_of(&p->side[s], &known[s], call, k->key[s], r, s, &step, e);
 		if (rc == 0)
 			rc = take(p, i, r, s, step, e);
 	}

@@ -99,17 +99,17 @@ innermost(struct acc_case *c, const struct acc_val *frames)
 	return frame_text(&c->mem, frames->texts[0]);
 }
 
-/* Of this call alone. */
+/* Of this call alone, by the stack that the first of the prefixes has. */
 static const char *
-own_source(struct acc_case *c, const struct acc_call *k, const char **id, struct acc_err *e)
+source_of(struct acc_case *c, const struct acc_call *k, const char *const *prefix, int n,
+	const char **id, struct acc_err *e)
 {
-	static const char *const prefix[] = {"a.", "b.", ""};
 	struct acc_rec *r;
 	struct acc_str stack = {"", 0};
 	*id = NULL;
 	if (acc_case_record(c, &c->item[k->first], &r, e) < 0)
 		return NULL;
-	for (int i = 0; i < 3 && stack.n == 0; i++)
+	for (int i = 0; i < n && stack.n == 0; i++)
 		stack = acc_get_text(r, prefix[i], "stack");
 	if (stack.n == 0)
 		return "";
@@ -125,6 +125,21 @@ own_source(struct acc_case *c, const struct acc_call *k, const char **id, struct
 			return innermost(c, acc_get(r, "", "frames"));
 	}
 	return "";
+}
+
+static const char *
+own_source(struct acc_case *c, const struct acc_call *k, const char **id, struct acc_err *e)
+{
+	static const char *const prefix[] = {"a.", "b.", ""};
+	return source_of(c, k, prefix, 3, id, e);
+}
+
+const char *
+acc_source_on(struct acc_case *c, const struct acc_call *k, int side, struct acc_err *e)
+{
+	static const char *const prefix[] = {"a.", "b."};
+	const char *id;
+	return source_of(c, k, &prefix[side], 1, &id, e);
 }
 
 /* The forward call of a backward one, or NULL. */
