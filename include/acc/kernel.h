@@ -19,8 +19,8 @@
  * both dtypes are floats that fit f32, and r and e^2 of elements i, i + 16, i + 32 and i + 48 of
  * 64 are added in f32 first: then the sum of r is within 2^-22, that of e^2 within 2^-20, of
  * itself. Else r and e are in double, as they are in a block in which the largest r is not below
- * 2^125 or the largest e not in [2^-60, 2^62) (or 0). Squares of f64 values beyond 1e154 overflow to
- * inf, those of values below 1e-162 underflow to 0.
+ * 2^125 or the largest e not in [2^-60, 2^62) (or 0). Blocks of f64 whose squares overflow, or lose
+ * digits to underflow, are summed up of numbers times 2^-600 or 2^600.
  */
 #ifndef ACC_KERNEL_H
 #define ACC_KERNEL_H
@@ -33,9 +33,11 @@ extern "C" {
 
 enum { ACC_CHUNK = 65536, ACC_BLOCK = 2048, ACC_ULP_BINS = 65 };
 
-/* A sum that keeps what it rounds away. Its value is hi + lo. */
+/* A sum that keeps what it rounds away. Its value is (hi + lo) 2^exp; exp is even, and 0 but where f64
+ * would overflow or underflow. */
 struct acc_sum {
 	double hi, lo;
+	int64_t exp; /* as wide as the others: nothing of it is padding */
 };
 
 /* Of one tensor. min, max (-0 is given as +0), sums are over the finite elements; n - nan - posinf - neginf of
@@ -117,6 +119,13 @@ void acc_two_init(struct acc_two *s);
 void acc_one_merge(struct acc_one *s, const struct acc_one *next);
 void acc_two_merge(struct acc_two *s, const struct acc_two *next);
 double acc_sum_value(const struct acc_sum *s);
+/* Without an overflow on the way: its root, its n-th part, the root of that; two roots by each
+ * other; and the same sum at another exp. */
+double acc_sum_root(const struct acc_sum *s);
+double acc_sum_root_over(const struct acc_sum *s, const struct acc_sum *by);
+double acc_sum_mean(const struct acc_sum *s, uint64_t n);
+double acc_sum_rms(const struct acc_sum *s, uint64_t n);
+struct acc_sum acc_sum_at(const struct acc_sum *s, int exp);
 /* Of all `count` elements of a tensor, as the recorders define them: stat.max, stat.min, stat.mean and
  * stat.norm are added to a record. 0 or ACC_ENOMEM. */
 struct acc_rec;

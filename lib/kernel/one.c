@@ -4,21 +4,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-static void
-add(struct acc_one *o, const struct acc_blk1 *r)
+void
+acc_one_block(struct acc_one *o, const struct acc_blk1 *r, size_t n)
 {
+	o->n += n;
 	o->zero += r->zero;
 	o->min = r->min < o->min ? r->min : o->min;
 	o->max = r->max > o->max ? r->max : o->max;
 	acc_sum_add(&o->sum, r->sum);
 	acc_sum_add(&o->sumsq, r->sumsq);
-}
-
-void
-acc_one_block(struct acc_one *o, const struct acc_blk1 *r, size_t n)
-{
-	o->n += n;
-	add(o, r);
 }
 
 bool
@@ -89,7 +83,7 @@ acc_one_odd_block(const struct acc_row *row, struct acc_one *o, struct acc_blk1 
 static void
 wide_block(const struct acc_row *row, struct acc_one *o, double *x, size_t n, double largest)
 {
-	struct acc_blk1 r;
+	struct acc_blk1 r, scaled;
 	const size_t padded = (n + 15) / 16 * 16;
 	const size_t finite = row->finite_pairs(x, x, n);
 	for (size_t i = n; i < padded; i++)
@@ -113,8 +107,16 @@ wide_block(const struct acc_row *row, struct acc_one *o, double *x, size_t n, do
 	if (acc_saturates(&r, largest))
 		for (size_t i = 0; i < n; i++)
 			o->sat += fabs(x[i]) == largest;
-	o->n += n;
-	add(o, &r);
+	const int k = acc_scale_of(x, n, r.sumsq);
+	scaled = r;
+	for (size_t i = 0; k != 0 && i < n; i++)
+		x[i] = ldexp(x[i], k);
+	if (k != 0)
+		row->wide_one(x, padded, &scaled);
+	acc_sum_add_at(&o->sum, scaled.sum, -k);
+	acc_sum_add_at(&o->sumsq, scaled.sumsq, -2 * k);
+	r.sum = r.sumsq = 0;
+	acc_one_block(o, &r, n);
 }
 
 /* |z|, without overflow or underflow on the way. */

@@ -105,6 +105,13 @@ acc_sum_add(struct acc_sum *s, double v)
 	s->lo += rest - rest == 0 ? rest : 0;
 }
 
+/* A sum that is v 2^exp. */
+void acc_sum_add_at(struct acc_sum *s, double v, int exp);
+/* Sums of blocks in double are of numbers times 2^k, where their squares need that. */
+enum { ACC_SCALED = 600 };
+/* That k: 0, or one of +-ACC_SCALED, by the largest of n numbers. */
+int acc_scale_of(const double *x, size_t n, double sumsq);
+
 /* r and e of one element, as wide_two takes them. */
 static inline double
 acc_wide_r(double d, double b)

@@ -15,17 +15,81 @@ acc_fold(const double lane[16])
 	return t[0];
 }
 
+static double
+both(const struct acc_sum *s)
+{
+	return isfinite(s->hi) ? s->hi + s->lo : s->hi;
+}
+
 double
 acc_sum_value(const struct acc_sum *s)
 {
-	return isfinite(s->hi) ? s->hi + s->lo : s->hi;
+	return ldexp(both(s), (int)s->exp);
+}
+
+double
+acc_sum_root(const struct acc_sum *s)
+{
+	return ldexp(sqrt(both(s)), (int)s->exp / 2);
+}
+
+double
+acc_sum_root_over(const struct acc_sum *s, const struct acc_sum *by)
+{
+	return ldexp(sqrt(both(s)) / sqrt(both(by)), (int)(s->exp - by->exp) / 2);
+}
+
+double
+acc_sum_mean(const struct acc_sum *s, uint64_t n)
+{
+	return ldexp(both(s) / (double)n, (int)s->exp);
+}
+
+double
+acc_sum_rms(const struct acc_sum *s, uint64_t n)
+{
+	return ldexp(sqrt(both(s) / (double)n), (int)s->exp / 2);
+}
+
+struct acc_sum
+acc_sum_at(const struct acc_sum *s, int exp)
+{
+	const int by = (int)s->exp - exp;
+	return (struct acc_sum){ldexp(s->hi, by), ldexp(s->lo, by), exp};
+}
+
+/* Of two scales the larger one holds both: what the other one loses is nothing beside it. */
+void
+acc_sum_add_at(struct acc_sum *s, double v, int exp)
+{
+	if (v == 0)
+		return;
+	if (s->hi == 0 && s->lo == 0)
+		s->exp = exp;
+	else if (s->exp < exp)
+		*s = acc_sum_at(s, exp);
+	acc_sum_add(s, ldexp(v, exp - (int)s->exp));
+}
+
+int
+acc_scale_of(const double *x, size_t n, double sumsq)
+{
+	if (sumsq < 0x1p1000 && sumsq > 0x1p-900)
+		return 0;
+	double top = 0;
+	for (size_t i = 0; i < n; i++)
+		top = fmax(top, fabs(x[i]));
+	return top > 0x1p400 ? -ACC_SCALED : top > 0 && top < 0x1p-400 ? ACC_SCALED : 0;
 }
 
 static void
 sum_merge(struct acc_sum *s, const struct acc_sum *next)
 {
-	acc_sum_add(s, next->hi);
-	s->lo += next->lo;
+	if (s->exp == next->exp)
+		acc_sum_add(s, next->hi);
+	else
+		acc_sum_add_at(s, next->hi, (int)next->exp);
+	s->lo += ldexp(next->lo, (int)(next->exp - s->exp));
 }
 
 void

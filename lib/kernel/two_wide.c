@@ -86,6 +86,60 @@ distances(const struct acc_two_job *j, struct work *w, size_t n, struct acc_ulps
 			w->d[i] = (double)w->ulp[i];
 }
 
+/* Where the largest of all are, if they are in this block. */
+static void
+largest(const struct acc_two_job *j, const struct work *w, size_t off, size_t n)
+{
+	struct acc_two *o = j->out;
+	for (size_t i = 0; i < n; i++) {
+		double d = fabs(w->d[i]), rel = acc_wide_r(w->d[i], w->b[i]);
+		double e = acc_wide_e(w->d[i], w->b[i], j->opt->scale);
+		uint64_t at = acc_two_job_place(j, off, i);
+		if (d > o->max_absd) {
+			o->max_absd = d;
+			o->max_absd_at = at;
+		}
+		if (rel > o->max_rel) {
+			o->max_rel = rel;
+			o->max_rel_at = at;
+		}
+		if (e > o->max_e) {
+			o->max_e = e;
+			o->max_e_at = at;
+		}
+		if (w->ulp[i] > o->ulp_max) {
+			o->ulp_max = w->ulp[i];
+			o->ulp_max_at = at;
+		}
+	}
+}
+
+/* The block's sums whose terms are squares and products, each of numbers times 2^k where they need it; they and
+ * the distances are in `w` no more, then. */
+static void
+sums(struct acc_two_job *j, struct work *w, size_t n, struct acc_blk2 *r)
+{
+	struct acc_two *o = j->out;
+	struct acc_blk2 s = *r;
+	const int a = acc_scale_of(w->a, n, r->a.sumsq), b = acc_scale_of(w->b, n, r->b.sumsq);
+	const int d = r->maxd == 0 ? 0 : acc_scale_of(w->d, n, r->dd);
+	for (size_t i = 0; (a | b | d) != 0 && i < n; i++) {
+		/* Of opposite signs, their difference may overflow. */
+		w->d[i] = isinf(w->d[i]) ? fabs(ldexp(w->a[i], d) - ldexp(w->b[i], d))
+					 : ldexp(w->d[i], d);
+		w->a[i] = ldexp(w->a[i], a);
+		w->b[i] = ldexp(w->b[i], b);
+	}
+	if ((a | b | d) != 0)
+		j->row->wide_two(w->a, w->b, w->d, n, j->opt, &s);
+	acc_sum_add_at(&o->dot, s.dot, -a - b);
+	acc_sum_add_at(&o->aa, s.a.sumsq, -2 * a);
+	acc_sum_add_at(&o->bb, s.b.sumsq, -2 * b);
+	acc_sum_add_at(&o->absd, s.absd, -d);
+	acc_sum_add_at(&o->dd, s.dd, -2 * d);
+	r->dot = r->a.sumsq = r->b.sumsq = r->absd = r->dd = 0;
+}
+
 static void
 block(struct acc_two_job *j, struct work *w, size_t off, size_t n)
 {
@@ -108,32 +162,11 @@ block(struct acc_two_job *j, struct work *w, size_t off, size_t n)
 	for (size_t i = n; i < padded; i++)
 		w->a[i] = w->b[i] = w->d[i] = 0;
 	j->row->wide_two(w->a, w->b, w->d, padded, j->opt, &r);
+	if (r.maxd > o->max_absd || r.maxr > o->max_rel || r.maxe > o->max_e || u.max > o->ulp_max)
+		largest(j, w, off, n);
+	sums(j, w, padded, &r);
 	acc_two_job_add(j, &r, &k, padded - k.used);
 	acc_two_job_add_ulps(j, &u, &k, n - k.used);
-	if (!(r.maxd > o->max_absd || r.maxr > o->max_rel || r.maxe > o->max_e ||
-		    u.max > o->ulp_max))
-		return;
-	for (size_t i = 0; i < n; i++) {
-		double d = fabs(w->d[i]), rel = acc_wide_r(w->d[i], w->b[i]);
-		double e = acc_wide_e(w->d[i], w->b[i], j->opt->scale);
-		uint64_t at = acc_two_job_place(j, off, i);
-		if (d > o->max_absd) {
-			o->max_absd = d;
-			o->max_absd_at = at;
-		}
-		if (rel > o->max_rel) {
-			o->max_rel = rel;
-			o->max_rel_at = at;
-		}
-		if (e > o->max_e) {
-			o->max_e = e;
-			o->max_e_at = at;
-		}
-		if (w->ulp[i] > o->ulp_max) {
-			o->ulp_max = w->ulp[i];
-			o->ulp_max_at = at;
-		}
-	}
 }
 
 void

@@ -10,19 +10,23 @@
 static double
 omc(const struct acc_two *t)
 {
-	double aa = acc_sum_value(&t->aa), bb = acc_sum_value(&t->bb);
-	if (aa == 0 && bb == 0)
+	if (t->aa.hi == 0 && t->bb.hi == 0)
 		return 0;
-	if (aa == 0 || bb == 0)
+	if (t->aa.hi == 0 || t->bb.hi == 0)
 		return 1;
 	/* The larger first, so that the sides exchanged give the same bits. */
-	double na = sqrt(fmax(aa, bb)), nb = sqrt(fmin(aa, bb)), dd = acc_sum_value(&t->dd);
-	double v;
+	const bool first = !(acc_sum_root(&t->aa) < acc_sum_root(&t->bb));
+	const struct acc_sum *x = first ? &t->aa : &t->bb, *y = first ? &t->bb : &t->aa;
+	const struct acc_sum near = acc_sum_at(y, (int)x->exp), d = acc_sum_at(&t->dd, (int)x->exp);
+	double na = sqrt(x->hi + x->lo), nb = sqrt(near.hi + near.lo), dd = d.hi + d.lo, v;
 	if (dd < 0.01 * na * nb) {
-		double diff = ((t->aa.hi - t->bb.hi) + (t->aa.lo - t->bb.lo)) / (na + nb);
+		double diff = ((x->hi - near.hi) + (x->lo - near.lo)) / (na + nb);
 		v = (dd - diff * diff) / na / nb / 2;
 	} else {
-		v = 1 - acc_sum_value(&t->dot) / na / nb;
+		/* Norms of other sizes have a product, too. */
+		nb = sqrt(y->hi + y->lo);
+		v = 1 - ldexp((t->dot.hi + t->dot.lo) / na / nb,
+				(int)(t->dot.exp - (x->exp + y->exp) / 2));
 	}
 	return v < 0 ? 0 : v > 2 ? 2 : v;
 }

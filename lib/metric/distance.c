@@ -6,35 +6,37 @@
 static struct acc_val
 euclid(struct acc_subject *s)
 {
-	return acc_f64(sqrt(acc_sum_value(&s->r->two.dd)));
+	return acc_f64(acc_sum_root(&s->r->two.dd));
 }
 
 static struct acc_val
 rel_l2(struct acc_subject *s)
 {
-	double dd = acc_sum_value(&s->r->two.dd), bb = acc_sum_value(&s->r->two.bb);
-	return acc_f64(dd == 0 ? 0 : sqrt(dd) / sqrt(bb));
+	const struct acc_two *t = &s->r->two;
+	return acc_f64(t->dd.hi == 0 ? 0 : acc_sum_root_over(&t->dd, &t->bb));
 }
 
 static struct acc_val
 rmse(struct acc_subject *s)
 {
 	const struct acc_two *t = &s->r->two;
-	return acc_f64(t->used == 0 ? 0 : sqrt(acc_sum_value(&t->dd) / (double)t->used));
+	return acc_f64(t->used == 0 ? 0 : acc_sum_rms(&t->dd, t->used));
 }
 
 static struct acc_val
 snr(struct acc_subject *s)
 {
-	double dd = acc_sum_value(&s->r->two.dd), bb = acc_sum_value(&s->r->two.bb);
-	return acc_f64(dd == 0 ? INFINITY : 10 * log10(bb / dd));
+	const struct acc_sum dd = s->r->two.dd, bb = s->r->two.bb;
+	const double decades = (double)(bb.exp - dd.exp) * log10(2);
+	return acc_f64(
+		dd.hi == 0 ? INFINITY : 10 * (log10((bb.hi + bb.lo) / (dd.hi + dd.lo)) + decades));
 }
 
 static struct acc_val
 mean_abs(struct acc_subject *s)
 {
 	const struct acc_two *t = &s->r->two;
-	return acc_f64(t->used == 0 ? 0 : acc_sum_value(&t->absd) / (double)t->used);
+	return acc_f64(t->used == 0 ? 0 : acc_sum_mean(&t->absd, t->used));
 }
 
 static struct acc_val

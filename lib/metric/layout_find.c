@@ -269,14 +269,16 @@ double
 acc_layout_far(const struct acc_reading *r)
 {
 	const struct acc_one *b = &r->b;
-	double n = (double)(b->n - b->nan - b->posinf - b->neginf), sum = acc_sum_value(&b->sum);
-	double spread = acc_sum_value(&b->sumsq) - (n > 0 ? sum * sum / n : 0);
-	double d = acc_sum_value(&r->two.dd);
+	const int exp = (int)b->sumsq.exp; /* all of them at one */
+	const struct acc_sum of = acc_sum_at(&b->sum, exp / 2), dd = acc_sum_at(&r->two.dd, exp);
+	double n = (double)(b->n - b->nan - b->posinf - b->neginf), sum = of.hi + of.lo;
+	double all = b->sumsq.hi + b->sumsq.lo, spread = all - (n > 0 ? sum * sum / n : 0);
+	double d = dd.hi + dd.lo;
 	if (r->two.kind_diff > 0)
 		return INFINITY;
 	if (d == 0)
 		return 0;
-	return spread > 1e-14 * acc_sum_value(&b->sumsq) ? sqrt(d / spread) : NAN;
+	return spread > 1e-14 * all ? sqrt(d / spread) : NAN;
 }
 
 bool

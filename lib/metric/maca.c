@@ -55,8 +55,8 @@ static const struct acc_second pass = {
 static struct acc_val
 diff1(struct acc_subject *s)
 {
-	double dd = acc_sum_value(&s->r->two.dd), bb = acc_sum_value(&s->r->two.bb);
-	return acc_f64(dd == 0 ? 0 : sqrt(dd) / sqrt(bb));
+	const struct acc_two *t = &s->r->two;
+	return acc_f64(t->dd.hi == 0 ? 0 : acc_sum_root_over(&t->dd, &t->bb));
 }
 
 static struct acc_val

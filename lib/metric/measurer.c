@@ -251,7 +251,7 @@ take(struct acc_measurer *m, bool wait)
 			m->gradient.rms = 0;
 		m->gradient.call = s->call;
 		m->gradient.n = b->n;
-		double rms = b->n == 0 ? 0 : sqrt(acc_sum_value(&b->sumsq) / (double)b->n);
+		double rms = b->n == 0 ? 0 : acc_sum_rms(&b->sumsq, b->n);
 		if (rms > m->gradient.rms)
 			m->gradient.rms = rms;
 	}

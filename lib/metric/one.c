@@ -37,7 +37,7 @@ mean(struct acc_subject *s)
 		return acc_f64(NAN);
 	if (o->posinf > 0 || o->neginf > 0)
 		return acc_f64(o->posinf > 0 ? INFINITY : -INFINITY);
-	return acc_f64(acc_sum_value(&o->sum) / (double)o->n);
+	return acc_f64(acc_sum_mean(&o->sum, o->n));
 }
 
 static struct acc_val
@@ -46,7 +46,7 @@ norm(struct acc_subject *s)
 	const struct acc_one *o = s->one;
 	if (o->nan > 0)
 		return acc_f64(NAN);
-	return acc_f64(o->posinf + o->neginf > 0 ? INFINITY : sqrt(acc_sum_value(&o->sumsq)));
+	return acc_f64(o->posinf + o->neginf > 0 ? INFINITY : acc_sum_root(&o->sumsq));
 }
 
 static struct acc_val
