@@ -38,3 +38,30 @@ planted() { # right or wrong
 	[ "$(wc -l <said)" -eq 39 ]
 	awk '$1 != $2 ":" {print; bad = 1} END {exit bad}' said
 }
+
+@test "NaN, Inf and the largest, in all pairs: what torch makes of them is right" {
+	mkdir pairs
+	tar -xJf "$ROOT/tests/data/wild/pairs.tar.xz" -C pairs
+	accdump-read pairs | accaudit | accfmt --json | jq -c 'select(.kind == "tensor" and .io == "out")' >out
+	jq -es 'map(select(.["audit.ok"])) | length >= 700' out
+	jq -es 'map(select(.["audit.ok"] == false) | .name) == []' out
+}
+
+@test "a number where NaN goes in is wrong by itself, but of what some library lets it end in" {
+	mkdir pairs
+	tar -xJf "$ROOT/tests/data/wild/pairs.tar.xz" -C pairs
+	accdump-read pairs | accfmt --json | python3 "$ROOT/tests/data/swallow_nan.py" pairs >names
+	accdump-read pairs | accaudit | accfmt --json | jq -c 'select(.kind == "tensor" and .io == "out")' >out
+	# Torch, MindSpore, JAX, ONNX Runtime and OpenVINO hand NaN on in all of these;
+	keep='^(Torch|Tensor)\.(add|sub|mul|div|neg|abs|square|sqrt|rsqrt|reciprocal|exp|expm1|exp2|log|log1p|log2|log10|sin|cos|atan|sinh|cosh|asinh|erf|erfc|tanh|sigmoid|sum|mean|prod|cumsum|cumprod|var|std)\.'
+	grep -E "$keep" names | sort >wanted
+	[ "$(wc -l <wanted)" -ge 140 ]
+	jq -r 'select(.["audit.ok"] == false) | .name' out | sort >accused
+	comm -23 wanted accused >missed
+	[ ! -s missed ]
+	# MindSpore's relu, relu6, softplus, sign, maximum and minimum, OpenVINO's relu and maximum do not.
+	run ! grep -E 'relu|softplus|sign|maximum|minimum|max_pool|softmax' accused
+	jq -es 'map(select(.name == "Torch.add.0.forward.output.0") | .["audit.cause"]) ==
+		["NaN is swallowed: it went in, and a number came out"]' out
+	jq -es 'map(select(.name | test("\\.relu\\..*forward")) | .["audit.left"]) | all(. == 8)' out
+}

@@ -202,7 +202,10 @@ enum acc_op_flags {
 	ACC_GATHERS = 16384,
 	ACC_PERIODIC = 32768,
 	/* Its gradient subtracts that of a softmax's sum, made of the output as it was rounded. */
-	ACC_LESS_SUM = 65536
+	ACC_LESS_SUM = 65536,
+	/* Where its result is NaN by arithmetic, no library has a number, whatever went in (of relu, the largest of
+	 * several, a softmax some do). */
+	ACC_KEEPS_NAN = 131072
 };
 
 /* An element's place, taken apart as ((a * B) + b) * C + c: what is `in` the block number. */

@@ -200,6 +200,8 @@ sum_output(struct acc_adjoint *a, const struct step *st, const struct acc_dense 
 	double xs[ACC_AUDIT_BLOCK], ups[ACC_AUDIT_BLOCK], downs[ACC_AUDIT_BLOCK];
 	size_t at[ACC_AUDIT_BLOCK];
 	bool saves = a->t->r.op->flags & ACC_SAVES_OUTPUT;
+	const double *made = a->linear || f != &a->t->formed->ref[k] ? NULL
+								     : a->t->formed->rec[k].v;
 	if (!acc_broadcast_start(&b, f->shape, f->ndim, &in, 1))
 		return acc_cannot(&a->t->r, "its gradient could not be followed");
 	for (size_t o = 0, n; o < f->n; o += n) {
@@ -221,7 +223,9 @@ sum_output(struct acc_adjoint *a, const struct step *st, const struct acc_dense 
 			const double off = more[i] + unsure(a, st, k, at[i], o + i, ref[i]);
 			acc_sums_add(s, at[i], ref[i]);
 			s->more[at[i]] += off;
-			s->skip[at[i]] |= isinf(off);
+			/* Made of an output that overflowed, it may be 0. */
+			s->skip[at[i]] |= isinf(off) || (made != NULL && isinf(made[o + i]) &&
+								isfinite(f->v[o + i]));
 		}
 	}
 	return 0;

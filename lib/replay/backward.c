@@ -222,15 +222,27 @@ overflowed(const struct acc_trial *t, const struct acc_formed *f)
 	return wild;
 }
 
+/* Is any of it Inf where a wider dtype would hold it? */
+static bool
+beyond(const struct acc_trial *t, const struct acc_formed *f)
+{
+	for (uint32_t k = 0; k < t->nout; k++)
+		for (size_t i = 0; f->rec[k].v != NULL && i < f->rec[k].n; i++)
+			if (isinf(f->rec[k].v[i]) && isfinite(f->ref[k].v[i]))
+				return true;
+	return false;
+}
+
 /* Why a gradient that is far off may be right, where the elements of its call are there to tell. */
 static const char *
 excused(struct acc_trial *t, const struct acc_formed *f, const struct inputs *in,
 	const struct input *x, bool by_pos, const struct acc_adjoint *a)
 {
+	const bool by_rows = acc_str_is(x->mode, "block") || acc_str_is(x->mode, "any");
 	const char *why = of_another(t, f, a);
 	if (why == NULL && is_of_several(&t->j->bwd, in, x, by_pos))
 		why = "the same tensor is another argument, too: its gradient is that of both";
-	if (why == NULL && a->err.broken && overflowed(t, f))
+	if (why == NULL && ((a->err.broken && overflowed(t, f)) || (by_rows && beyond(t, f))))
 		why = "its forward call overflowed, and so may its gradient";
 	if (why == NULL && t->nout > 0)
 		why = acc_exempt(t, f, 0);

@@ -92,7 +92,7 @@ acc_cause_place(struct acc_arena *mem, const struct acc_spots *s)
 const char *
 acc_cause_plain(struct acc_arena *mem, const struct acc_dense *rec, const double *ref)
 {
-	size_t zero = 0, nonzero = 0, full = 0, wild = 0;
+	size_t zero = 0, nonzero = 0, full = 0, wild = 0, swallowed = 0;
 	double max = acc_max_of(rec->dtype);
 	if (!acc_is_float(rec->dtype))
 		return NULL;
@@ -101,9 +101,12 @@ acc_cause_plain(struct acc_arena *mem, const struct acc_dense *rec, const double
 		nonzero += ref[i] != 0;
 		full += fabs(rec->v[i]) == max && !(fabs(ref[i]) <= max);
 		wild += !isfinite(rec->v[i]) && fabs(ref[i]) < max;
+		swallowed += isfinite(rec->v[i]) && isnan(ref[i]);
 	}
 	if (zero == rec->n && nonzero > 0)
 		return "all zeros";
+	if (swallowed > 0 && wild == 0)
+		return "NaN is swallowed: it went in, and a number came out";
 	if (full > 0)
 		return "clamped to the largest number of its dtype";
 	if (wild > 0)

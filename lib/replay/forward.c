@@ -130,6 +130,7 @@ any_as_fine(void *arg, struct acc_held *h)
 struct yardstick {
 	enum acc_dtype t;
 	bool exact, wild; /* no error is right; inputs are not finite */
+	bool keeps;       /* see ACC_KEEPS_NAN */
 	bool mixes;       /* each output is of many inputs, in no way that their terms tell */
 	bool formula;     /* a function of one element, as it is written down */
 	double top;       /* of its inputs: the sum of their squares */
@@ -141,6 +142,8 @@ static enum acc_fate
 fate(const struct yardstick *y, double rec, double ref, double mag)
 {
 	enum acc_fate f = acc_fate_beyond(&y->range, rec, ref, mag);
+	if (y->keeps && isnan(ref) && isfinite(rec))
+		return ACC_WRONG;
 	/* What is nobody's knowledge has no bound, see unknown_row of op/attention.c. */
 	if (f == ACC_LEFT && isnan(ref) && !isinf(mag) && !y->wild && !(y->mixes && isinf(y->top)))
 		return ACC_WRONG;
@@ -229,6 +232,7 @@ yardstick(const struct acc_trial *t, enum acc_dtype own, bool wild)
 	return (struct yardstick){.t = own,
 		.exact = t->r.op->rounding == ACC_EXACT,
 		.wild = wild,
+		.keeps = (t->r.op->flags & ACC_KEEPS_NAN) != 0 && acc_is_float(own),
 		.mixes = mode.n > 0 && !by_element && t->r.op->product == NULL,
 		.formula = by_element && t->r.op->rounding == ACC_FEW,
 		.range = range,

@@ -309,8 +309,9 @@ three(int which, const double *x, double value)
 		return x[0] + value * x[1] * x[2];
 	case ADDCDIV:
 		return x[0] + value * x[1] / x[2];
-	default: /* of two bounds that cross, the upper one holds */
-		return isnan(x[0]) ? x[0] : fmin(fmax(x[0], x[1]), x[2]);
+	default: /* of two bounds that cross, the upper one holds; NaN is handed on, of a bound, too */
+		return isnan(x[0]) || isnan(x[1]) || isnan(x[2]) ? NAN
+								 : fmin(fmax(x[0], x[1]), x[2]);
 	}
 }
 
@@ -375,8 +376,8 @@ ternary(struct acc_replay *r, struct acc_dense *out)
 	{ \
 		.names = n, \
 		.sig = "input|x|self:linear other|y|exponent:linear alpha rounding_mode", \
-		.cls = "arithmetic", .rounding = ACC_ONCE, .eval = binary, .which = w, \
-		.cut = acc_cut_point \
+		.cls = "arithmetic", .rounding = ACC_ONCE, .flags = ACC_KEEPS_NAN, .eval = binary, \
+		.which = w, .cut = acc_cut_point \
 	}
 /* x / y, of a y that was rounded: much, where it is small; and of squares that are lost, nobody knows. */
 static double
@@ -408,22 +409,28 @@ angle_terms(struct acc_replay *r, double x, double slope)
 		.names = n, .sig = "input|x|self:point other|y|exponent:point", .cls = "function", \
 		.rounding = ACC_FEW, .eval = binary, .which = w, .cut = acc_cut_point, .terms = f \
 	}
-#define ONE(n, w) BINARY(n, "arithmetic", ACC_ONCE, w)
+#define QUOTIENT(n, w) \
+	{ \
+		.names = n, \
+		.sig = "input|x|self:point other|y|exponent:point alpha rounding_mode", \
+		.cls = "arithmetic", .rounding = ACC_ONCE, .flags = ACC_KEEPS_NAN, .eval = binary, \
+		.which = w, .cut = acc_cut_point \
+	}
 #define EXACT(n, w) BINARY(n, "arithmetic", ACC_EXACT, w)
 const struct acc_op acc_ops_arithmetic[] = {
 	LINEAR("add iadd Add TensorAdd", ADD),
 	LINEAR("sub isub Sub", SUB),
 	LINEAR("rsub", RSUB),
 	LINEAR("mul imul Mul", MUL),
-	ONE("div idiv truediv Div RealDiv", DIV),
-	ONE("rdiv", RDIV),
+	QUOTIENT("div idiv truediv Div RealDiv", DIV),
+	QUOTIENT("rdiv", RDIV),
 	BINARY("pow ipow Pow", "function", ACC_FEW, POW),
 	BINARY("rpow", "function", ACC_FEW, RPOW),
 	EXACT("maximum Maximum", MAXIMUM),
 	EXACT("minimum Minimum", MINIMUM),
 	JUMPS("fmod", FMOD),
 	JUMPS("remainder imod FloorMod", REMAINDER),
-	ONE("floor_divide ifloordiv FloorDiv", FLOOR_DIV),
+	BINARY("floor_divide ifloordiv FloorDiv", "arithmetic", ACC_ONCE, FLOOR_DIV),
 	TERMS("atan2 Atan2", ATAN2, angle_terms),
 	TERMS("hypot Hypot", HYPOT, length_terms),
 	EXACT("eq Equal", EQ),

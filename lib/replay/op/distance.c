@@ -214,13 +214,18 @@ normalize(struct acc_replay *r, struct acc_dense *out)
 			continue;
 		for (size_t k = 0; k < s.len; k++)
 			add(&sum, x->v[first + k * s.inner]);
-		double by = fmax(total(&sum), eps);
+		double length = total(&sum), by = fmax(length, eps);
+		/* Of a dtype in which the length is none, or eps is 0, nobody knows how it was computed. */
+		const bool lost = (length > acc_max_of(out->dtype) && isfinite(length)) ||
+				  (length < eps && eps < acc_tiny_of(out->dtype));
 		for (size_t k = 0; k < s.len; k++)
 			out->v[first + k * s.inner] = x->v[first + k * s.inner] / by;
 		for (size_t k = 0; k < s.len && out->mag != NULL;
 			k++) /* the norm is rounded, too */
-			out->mag[first + k * s.inner] = acc_roundings(r, out->dtype) *
-							fabs(out->v[first + k * s.inner]);
+			out->mag[first + k * s.inner] =
+				lost ? INFINITY
+				     : acc_roundings(r, out->dtype) *
+						fabs(out->v[first + k * s.inner]);
 	}
 	return 0;
 }

@@ -389,11 +389,16 @@ blocks(struct acc_replay *r, const char *name, struct acc_blocks *in, struct acc
 		.names = n, .sig = s, .cls = c, .rounding = rnd, .eval = some, .blocks = blocks, \
 		.which = w \
 	}
+#define TOTAL(n, w) \
+	{ \
+		.names = n, .sig = SIG, .cls = "reduce", .rounding = ACC_FEW, \
+		.flags = ACC_KEEPS_NAN, .eval = some, .blocks = blocks, .which = w \
+	}
 #define SPREAD(n, w) \
 	{ \
 		.names = n, .sig = "input|x|self:block dim|axis unbiased keepdim correction", \
-		.cls = "reduce", .rounding = ACC_FEW, .flags = ACC_LESS_MEAN, .eval = some, \
-		.blocks = blocks, .which = w \
+		.cls = "reduce", .rounding = ACC_FEW, .flags = ACC_LESS_MEAN | ACC_KEEPS_NAN, \
+		.eval = some, .blocks = blocks, .which = w \
 	}
 #define EXTREME(n, two, w) \
 	{ \
@@ -403,9 +408,9 @@ blocks(struct acc_replay *r, const char *name, struct acc_blocks *in, struct acc
 	}
 #define SIG "input|x|self:block dim|axis keepdim|keepdims dtype"
 const struct acc_op acc_ops_reduce[] = {
-	REDUCE("sum ReduceSum", SIG, "reduce", ACC_FEW, SUM),
-	REDUCE("mean ReduceMean", SIG, "reduce", ACC_FEW, MEAN),
-	REDUCE("prod ReduceProd", SIG, "reduce", ACC_FEW, PROD),
+	TOTAL("sum ReduceSum", SUM),
+	TOTAL("mean ReduceMean", MEAN),
+	TOTAL("prod ReduceProd", PROD),
 	EXTREME("amax ReduceMax", NULL, AMAX),
 	EXTREME("amin ReduceMin", NULL, AMIN),
 	EXTREME("max npu_max", "maximum", MAX),
@@ -430,6 +435,7 @@ const struct acc_op acc_ops_reduce[] = {
 		.sig = "input|x|self:block dim|axis dtype exclusive reverse",
 		.cls = "reduce",
 		.rounding = ACC_FEW,
+		.flags = ACC_KEEPS_NAN,
 		.eval = running,
 		.blocks = blocks,
 		.which = CUMSUM},
@@ -437,6 +443,7 @@ const struct acc_op acc_ops_reduce[] = {
 		.sig = "input|x|self:block dim|axis dtype exclusive reverse",
 		.cls = "reduce",
 		.rounding = ACC_FEW,
+		.flags = ACC_KEEPS_NAN,
 		.eval = running,
 		.blocks = blocks,
 		.which = CUMPROD},

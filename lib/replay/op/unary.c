@@ -491,28 +491,32 @@ logarithm_terms(struct acc_replay *r, double x, double slope)
 		.flags = ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, .eval = unary, \
 		.which = w, .cut = acc_cut_point, .terms = exponent_terms \
 	}
-#define ROW(n, w) UNARY(n, "function", ACC_FEW, 0, "input|x|self:point", w)
+#define ROW(n, w) UNARY(n, "function", ACC_FEW, ACC_KEEPS_NAN, "input|x|self:point", w)
 #define LOGARITHM(n, w) \
 	{ \
 		.names = n, .sig = "input|x|self:point", .cls = "function", .rounding = ACC_FEW, \
-		.eval = unary, .which = w, .cut = acc_cut_point, .terms = logarithm_terms \
+		.flags = ACC_KEEPS_NAN, .eval = unary, .which = w, .cut = acc_cut_point, \
+		.terms = logarithm_terms \
 	}
-#define UNIT(n, w) \
-	UNARY(n, "function", ACC_FEW, ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, \
+#define UNIT_OF(n, c, w) \
+	UNARY(n, c, ACC_FEW, ACC_KEEPS_NAN | ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, \
 		"input|x|self:point", w)
+#define UNIT(n, w) UNIT_OF(n, "function", w)
 #define WAVE(n, w) \
-	UNARY(n, "function", ACC_FEW, ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_PERIODIC, \
+	UNARY(n, "function", ACC_FEW, \
+		ACC_KEEPS_NAN | ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_PERIODIC, \
 		"input|x|self:point", w)
 #define BOUND(n, w) \
-	UNARY(n, "function", ACC_FEW, ACC_UNTIL_ONE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, \
+	UNARY(n, "function", ACC_FEW, \
+		ACC_KEEPS_NAN | ACC_UNTIL_ONE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, \
 		"input|x|self:point", w)
 #define ACTIVATION(n, s, w) \
 	UNARY(n, "activation", ACC_FEW, ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, s, w)
 #define STEPS(n, w) UNARY(n, "move", ACC_EXACT, 0, "input|x|self:flat", w)
 const struct acc_op acc_ops_unary[] = {
-	UNARY("neg Neg", "arithmetic", ACC_EXACT, 0, "input|x|self:point", NEG),
-	UNARY("abs Abs", "arithmetic", ACC_EXACT, 0, "input|x|self:point", ABS),
-	UNARY("square Square", "arithmetic", ACC_ONCE, 0, "input|x|self:point", SQUARE),
+	UNARY("neg Neg", "arithmetic", ACC_EXACT, ACC_KEEPS_NAN, "input|x|self:point", NEG),
+	UNARY("abs Abs", "arithmetic", ACC_EXACT, ACC_KEEPS_NAN, "input|x|self:point", ABS),
+	UNARY("square Square", "arithmetic", ACC_ONCE, ACC_KEEPS_NAN, "input|x|self:point", SQUARE),
 	STEPS("sign Sign", SIGN),
 	ROW("sqrt Sqrt", SQRT),
 	ROW("rsqrt Rsqrt", RSQRT),
@@ -537,8 +541,8 @@ const struct acc_op acc_ops_unary[] = {
 	BOUND("atanh Atanh", ATANH),
 	UNIT("erf Erf", ERF),
 	UNIT("erfc Erfc", ERFC),
-	ACTIVATION("tanh Tanh", "input|x|self:point", TANH),
-	ACTIVATION("sigmoid Sigmoid", "input|x|self:point", SIGMOID),
+	UNIT_OF("tanh Tanh", "activation", TANH),
+	UNIT_OF("sigmoid Sigmoid", "activation", SIGMOID),
 	ACTIVATION("logsigmoid LogSigmoid", "input:point", LOGSIGMOID),
 	ACTIVATION("softplus Softplus", "input:point beta threshold", SOFTPLUS),
 	UNARY("relu ReLU Relu", "activation", ACC_EXACT, 0, "input|x|self:point inplace", RELU),
