@@ -23,7 +23,7 @@ acc_stat_put(struct acc_rec *r, enum acc_dtype dtype, uint32_t ndim, uint64_t co
 		: o->neginf > 0     ? -INFINITY
 		: o->n == o->posinf ? INFINITY
 				    : o->min,
-		finite ? acc_sum_mean(&o->sum, count)
+		finite                                           ? acc_sum_mean(&o->sum, count)
 		: o->nan > 0 || (o->posinf > 0 && o->neginf > 0) ? NAN
 								 : inf,
 		finite       ? acc_sum_root(&o->sumsq)
