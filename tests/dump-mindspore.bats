@@ -578,3 +578,34 @@ rows() { # dump, name of the expectation
 	truncate -s -4 "$f"
 	run -2 accdump-read written/half
 }
+
+@test "msprobe's primitives are compared argument by argument, as torch's function takes them" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xzf "$DATA/ms_named.tar.gz"
+	run -0 accdiff msprobe/device msprobe/bench
+	accalign msprobe/device msprobe/bench | accfmt --json | jq -es 'map(select(."a.kind" == "tensor" and ."b.kind" == "tensor" and
+		."a.io" == "in") | ."a.pos" + ."b.pos") == ["00", "12", "23", "00", "12", "23"]'
+}
+
+@test "TroubleShooter's API dump: the order of its list, names of both frameworks; what ts.save counts" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xzf "$DATA/ms_named.tar.gz"
+	list name,op,call,io,pos,dtype,shape,stat.max,stat.norm accdump-read -k tensor api/torch | head -n 2 |
+		diff - <(printf '%s\t%s\t0\t%s\t0\tf32\t%s\t%s\t%s\n' \
+			NN_Linear_0_forward_input.0 NN.Linear in '[3, 4]' 11.0 22.494443893432617 \
+			NN_Linear_0_forward_output NN.Linear out '[3, 3]' 3.596776008605957 9.298151016235352)
+	accdump-read api/torch | accfmt --json | jq -es 'map(select(.op // "" | startswith("LAYER"))) == []'
+	[ "$(accdump-read api/ms | accfmt --json | jq -r 'select(.kind == "source") | .format + .framework')" = ptdbgmindspore ]
+	run -1 accdiff api/ms api/torch
+	[[ $output == *"NN_Dense_0_forward: output 0 is off by"* ]]
+	rm -r api/*/rank0/*_api_dump
+	run -1 accdiff api/ms api/torch
+	[[ $output == *"NN_Dense_0_forward: output 0"* ]]
+	for s in ms torch; do
+		list name,op,call,io accdump-read save/$s | sed -n '1,2p;6p' |
+			diff - <(printf '%s\n' $'embed.0\tembed\t0\tout' $'attn.out.0\tattn\t0\tout' $'embed.1\tembed\t1\tout')
+		accdump-read save/$s | accfmt --json | jq -es 'map(select(.order)) == []'
+	done
+	run -0 accdiff save/ms save/torch
+	[[ $output == "10 op calls compared"*"(10 identical)" ]]
+}

@@ -141,6 +141,9 @@ bool acc_kernel_known(struct acc_str type);
 const char *acc_kernel_slots(struct acc_str type, const char *kinds);
 /* The next slot of *p; false at the end. */
 bool acc_kernel_word(const char **p, struct acc_kernel_slot *out);
+/* Where torch's function has what a call has at this place: MindSpore's primitives, as msprobe names them
+ * (Primitive.norm.LayerNorm), take some tensors in another order. Else pos as it is. */
+struct acc_str acc_op_torch_place(struct acc_str op, struct acc_str pos);
 /* What an argument is of torch's function of an operator's family where it is not given; empty: not known. */
 struct acc_str acc_op_default(struct acc_str op, struct acc_str name);
 /* Does this argument of an operator show in nothing that it gives, but in the statistics that it writes? */

@@ -175,6 +175,8 @@ describe(struct acc_half *h, struct acc_align_item *it, bool tensor, const struc
 	/* The only output of a call has no number in ptdbg and number 0 in msprobe. */
 	if (pos.n == 0 && it->io != ACC_IO_NONE)
 		pos = ACC_STR("0");
+	if (it->io == ACC_IO_IN)
+		pos = acc_op_torch_place(acc_align_read_text(s->v[READ_OP]), pos);
 	it->position = io.n == 0 ? it->row : acc_position(io, pos);
 	it->has_shape = shape != NULL && shape->type == ACC_V_INTS;
 	if (it->has_shape)

@@ -173,6 +173,7 @@ walk_call(struct scan *s, uint32_t call)
 	struct given g = {.exact = true, .operands = k->backward ? 2 : 0};
 	bool paired = k->key[ACC_A] != NULL && k->key[ACC_B] != NULL;
 	bool fused = paired && !k->backward && acc_call_is_fused(s->c, call);
+	bool compared = false, alone = false;
 	int rc = 0;
 	turn_back(s, k);
 	for (uint32_t i = k->first; i <= k->last && rc == 0; i++) {
@@ -209,6 +210,7 @@ walk_call(struct scan *s, uint32_t call)
 		if (paired && acc_comparable(s, it) && acc_alike(s, k, it, unit) &&
 			!acc_is_of_view(s, call, i) && !(g.unwritten && it->rms > 0)) {
 			rc = acc_judge_output(s, call, i, unit, &g, &worst);
+			compared = true;
 			if (!it->exact && !isinf(it->rms))
 				seen = fmax(seen, it->rms);
 			if (!it->exact && isfinite(it->max))
@@ -225,13 +227,18 @@ walk_call(struct scan *s, uint32_t call)
 		} else {
 			if (it->apart && !s->learning && recompute_too(s, call, i) < 0)
 				return ACC_ENOMEM;
-			worst = fmax(worst, paired && !it->apart ? 1 : -LIMIT_CERTAIN);
+			alone |= it->sides != 3;
+			if (paired && !it->apart && it->sides == 3)
+				worst = fmax(worst, 1);
 			rc = acc_judge_alone(s, call, i, &g);
 		}
 		/* Who reads what is left of memory that nobody wrote takes what nobody made. */
 		if (rc == 0 && !(g.unwritten && it->rms > 0))
 			rc = acc_remember(s, k, i, true);
 	}
+	/* What one side gives beside what both do says nothing of what both do. */
+	if (paired && alone && !compared)
+		worst = fmax(worst, 1);
 	if (rc == 0 && paired)
 		rc = acc_judge_args(s, call, unit, worst, &g);
 	if (rc == 0 && paired)

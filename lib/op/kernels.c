@@ -163,6 +163,28 @@ acc_kernel_slots(struct acc_str type, const char *kinds)
 	return NULL;
 }
 
+/* The inputs of primitives of 2.10.0 in their order, and where torch's function has them: x, gamma, beta;
+ * x, scale, bias, mean, variance; params, indices, axis. */
+static const struct {
+	const char *type, *places;
+} orders[] = {
+	{"LayerNorm", "023"},
+	{"BatchNorm", "03412"},
+	{"Gather", "10"},
+};
+
+struct acc_str
+acc_op_torch_place(struct acc_str op, struct acc_str pos)
+{
+	const uint32_t at = pos.n == 1 ? (uint32_t)(pos.p[0] - '0') : UINT32_MAX;
+	if (!acc_str_starts(op, "Primitive."))
+		return pos;
+	for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+		if (acc_str_is(acc_op_name(op), orders[i].type) && at < strlen(orders[i].places))
+			return (struct acc_str){orders[i].places + at, 1};
+	return pos;
+}
+
 /* What torch 2.15 takes where an argument is not given, of those that MindSpore's kernels always have. */
 static const struct {
 	const char *families, *name, *value;

@@ -4,10 +4,10 @@ static const struct word {
 	const char *word, *io;
 } words[] = {{"input", "in"}, {"output", "out"}, {"kwargs", "kw"}, {"parameters", "param"}};
 
-/* What ptdbg_ascend writes before an API's name. A module that a user named may have '_' in
+/* What ptdbg_ascend and TroubleShooter write before an API's name. A module that a user named may have '_' in
  * its own name. */
 static const char *const types[] = {"Tensor", "Torch", "Functional", "NPU", "VF", "Aten",
-	"Distributed", "Module"};
+	"Distributed", "Module", "NN"};
 
 /* Does one of the words stand at place i, up to the end or a '.'? */
 static const struct word *

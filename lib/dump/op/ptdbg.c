@@ -1,5 +1,6 @@
 /* Where ptdbg_ascend puts its files: [ptdbg_dump_v4.0/][step0/][rank0/] dump.pkl dump/X.npy, or
- * npu_dump.pkl npu_dump_20230703104808/X.npy */
+ * npu_dump.pkl npu_dump_20230703104808/X.npy; and TroubleShooter, which was made after it:
+ * rank0/mindspore_api_dump_info.csv rank0/mindspore_api_dump/X.npy */
 #include "dump/op/ptdbg.h"
 
 #include <unistd.h>
@@ -36,12 +37,21 @@ begins_list(const uint8_t *p, size_t n)
 	return i < n && p[i] == '[';
 }
 
+/* The name of its list without what the folder of its tensors has not; 0: it is none. */
+static size_t
+stem_of(struct acc_str name)
+{
+	static const char *const ends[] = {".pkl", "_info.csv"};
+	const bool csv = acc_str_ends(name, "_api_dump_info.csv");
+	return acc_str_ends(name, ends[csv]) ? name.n - strlen(ends[csv]) : 0;
+}
+
 /* An empty one is what a recorder leaves that was stopped. */
 static int
 is_pkl(int dirfd, const char *name, struct acc_err *e)
 {
 	uint8_t head[64];
-	if (!acc_str_ends(acc_str(name), ".pkl"))
+	if (stem_of(acc_str(name)) == 0)
 		return 0;
 	int64_t n = acc_file_head(dirfd, name, head, sizeof head, e);
 	return n < 0 ? (int)n : n == 0 || begins_list(head, (size_t)n);
@@ -50,7 +60,8 @@ is_pkl(int dirfd, const char *name, struct acc_err *e)
 static int
 has_pkl_name(int dirfd, struct acc_err *e)
 {
-	return acc_dir_has_end(dirfd, ".pkl", e);
+	const int rc = acc_dir_has_end(dirfd, ".pkl", e);
+	return rc == 0 ? acc_dir_has_end(dirfd, "_api_dump_info.csv", e) : rc;
 }
 
 static int
@@ -78,7 +89,7 @@ probe(const struct acc_probe *p)
 {
 	if (p->is_dir)
 		return acc_dump_probe_places(p, &by_name, 60);
-	return acc_str_ends(p->base, ".pkl") && begins_list(p->head, p->nhead) ? 90 : 0;
+	return stem_of(p->base) > 0 && begins_list(p->head, p->nhead) ? 90 : 0;
 }
 
 /* The folder of x.pkl's tensors, in m: x, or the newest x_TIME; NULL where there is none, or nothing
@@ -86,9 +97,9 @@ probe(const struct acc_probe *p)
 static int
 npy_folder(struct ptdbg *p, struct acc_arena *m, struct acc_err *e)
 {
-	if (!acc_str_ends(acc_str(p->file), ".pkl"))
+	const size_t n = stem_of(acc_str(p->file));
+	if (n == 0)
 		return 0;
-	size_t n = strlen(p->file) - 4;
 	const char *stem = acc_arena_copy(m, p->file, n), *best = NULL, **names;
 	int rc = stem == NULL ? acc_nomem(e) : acc_dir_has(p->dirfd, stem, e);
 	if (rc > 0)
@@ -116,6 +127,7 @@ read_pkl(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
 		.dir = dir,
 		.file = file,
 		.dirfd = dirfd,
+		.mindspore = acc_str_starts(acc_str(file), "mindspore_"),
 		.step = at->step,
 		.rank = at->rank,
 		.proc = at->proc};
@@ -184,7 +196,7 @@ read_dump(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 
 const struct acc_dump acc_dump_ptdbg = {
 	.name = "ptdbg",
-	.help = "ptdbg_ascend: a dump root, a step or rank folder, a .pkl",
+	.help = "ptdbg_ascend, TroubleShooter's API dump: a dump root, a step or rank folder, a .pkl or _info.csv",
 	.probe = probe,
 	.read = read_dump,
 };

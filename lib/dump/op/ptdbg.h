@@ -7,11 +7,12 @@
 #include "dump/jtree.h"
 #include "dump/say.h"
 
-/* [name, dump_step, third, dtype, shape, summary]; NULL: not there. */
+/* [name, dump_step, third, dtype, shape, summary], or of TroubleShooter
+ * [name, dump_step, [], dtype, shape, summary, md5, norm]; NULL: not there. */
 struct ptdbg_line {
 	struct ptdbg_line *next;
 	struct acc_str name;
-	const struct jnode *sum, *dtype, *shape, *stats;
+	const struct jnode *sum, *dtype, *shape, *stats, *norm;
 };
 
 /* One .pkl that is being read, and in it the op call whose lines are being collected. */
@@ -20,6 +21,7 @@ struct ptdbg {
 	const char *dir, *file; /* its folder, also as root; its name */
 	int dirfd;
 	const char *npy; /* the folder of the tensors; NULL: there is none */
+	bool mindspore;
 	int64_t step, rank, proc;
 	bool started;  /* the source is declared */
 	bool overflow; /* lines of a step above 100: what overflowed, and nothing else */

@@ -3,6 +3,7 @@
 #include "dump/payload.h"
 #include "dump/op/ptdbg.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static int
@@ -117,15 +118,30 @@ begin(struct ptdbg *p, const char *kind, struct acc_str name, const struct argna
 	return rc < 0 ? acc_nomem(e) : 0;
 }
 
-/* "Nan" where there is no norm; [] where the tensor is bool or empty. */
+static bool
+is_nan(const struct jnode *n)
+{
+	return n->type == ACC_JSON_FLOAT && isnan(n->f);
+}
+
+/* "Nan" where there is no norm; [] where the tensor is bool or empty. TroubleShooter writes NaN for what it was not
+ * asked for, so one beside a number says nothing. */
 static int
-add_stats(struct acc_rec *r, const struct jnode *list)
+add_stats(struct acc_rec *r, const struct jnode *list, const struct jnode *norm)
 {
 	static const char *const keys[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
 	const struct jnode *n = list != NULL && list->type == ACC_JSON_ARRAY ? list->child : NULL;
+	const bool all = norm == NULL;
+	bool any = !all && is_scalar(norm) && !is_nan(norm);
 	int rc = 0;
+	for (const struct jnode *x = n; x != NULL; x = x->next)
+		any |= is_scalar(x) && !is_nan(x);
+	if (!all && is_scalar(norm))
+		rc = add(r, "stat.norm", number(norm));
 	for (int i = 0; n != NULL && i < 4; n = n->next, i++)
-		if (is_scalar(n))
+		if (!all && any && is_nan(n))
+			continue;
+		else if (is_scalar(n))
 			rc |= add(r, keys[i], number(n));
 		else if (n->type != ACC_JSON_STRING)
 			rc |= add(r, keys[i], acc_nil());
@@ -247,7 +263,7 @@ put_line(struct ptdbg *p, const struct ptdbg_line *l, const struct stack *s, str
 			rc |= add(r, "value", number(v));
 	} else {
 		rc |= add_ref(p, r, l);
-		rc |= add_stats(r, l->stats);
+		rc |= add_stats(r, l->stats, l->norm);
 		rc |= add_sum(p, r, l->sum);
 	}
 	if (rc < 0)
@@ -264,7 +280,7 @@ start(struct ptdbg *p, struct acc_err *e)
 	struct acc_source s = {
 		.root = p->dir,
 		.format = "ptdbg",
-		.framework = "pytorch",
+		.framework = p->mindspore ? "mindspore" : "pytorch",
 		.task = p->first == NULL ? NULL
 			: p->overflow    ? "overflow_check"
 			: p->npy != NULL ? "tensor"

@@ -9,6 +9,8 @@
 
 /* Nothing real comes near. */
 enum { NAME_LIMIT = 64 << 10, CALL_LIMIT = 64 << 20 };
+/* Elements of a line behind its name. */
+enum { LINE = 7 };
 
 static void
 in_file(struct ptdbg *p, struct acc_err *e)
@@ -76,10 +78,11 @@ add_line(struct ptdbg *p, struct acc_str name, struct jnode *const el[], int n, 
 	if (l == NULL)
 		return acc_nomem(e);
 	*l = (struct ptdbg_line){.name = name,
-		.sum = el[1],
+		.sum = n > 5 ? el[5] : el[1],
 		.dtype = el[2],
 		.shape = el[3],
-		.stats = n > 4 ? el[4] : NULL};
+		.stats = n > 4 ? el[4] : NULL,
+		.norm = n > 6 ? el[6] : NULL};
 	p->overflow |= el[0] != NULL && el[0]->type == ACC_JSON_INT && el[0]->i > 100;
 	if (p->last != NULL)
 		p->last->next = l;
@@ -99,13 +102,14 @@ say_line(struct ptdbg *p, uint64_t pos, const char *wanted)
 	acc_dump_say(&p->said, p->c, &bad);
 }
 
-/* More than any generation writes has a meaning that is not known, and so has its order. */
+/* More than any generation writes has a meaning that is not known, and so has its order. TroubleShooter has a
+ * checksum and a norm behind the rest. */
 static bool
 is_tensor_line(struct jnode *const el[], int n)
 {
 	enum { STATS = 4 }; /* max, min, mean, norm */
 	const struct jnode *stats = n > 4 ? el[4] : NULL;
-	return n > 3 && n <= 5 && el[2] != NULL && el[2]->type == ACC_JSON_STRING &&
+	return n > 3 && (n <= 5 || n == LINE) && el[2] != NULL && el[2]->type == ACC_JSON_STRING &&
 	       (stats == NULL || stats->type != ACC_JSON_ARRAY || stats->n <= STATS);
 }
 
@@ -113,11 +117,16 @@ is_tensor_line(struct jnode *const el[], int n)
 static int
 named(struct ptdbg *p, struct acc_json *j, const struct acc_json_tok *t, struct acc_err *e)
 {
-	struct jnode *el[5] = {0};
+	struct jnode *el[LINE] = {0};
 	struct acc_str key;
 	uint64_t pos = t->pos;
 	if (t->s.n > NAME_LIMIT)
 		return acc_fail_at(e, ACC_ELIMIT, pos, "a name of %u bytes", t->s.n);
+	/* TroubleShooter's mark where a module begins, with a tensor of nobody's. */
+	if (acc_str_starts(t->s, "LAYER_")) {
+		const int rc = elements(p, j, el, LINE, e);
+		return rc < 0 ? rc : 0;
+	}
 	bool stack = is_stack(t->s, &key);
 	if (!stack)
 		key = acc_dump_argname_find(t->s);
@@ -127,7 +136,7 @@ named(struct ptdbg *p, struct acc_json *j, const struct acc_json_tok *t, struct 
 	struct acc_str name = acc_arena_str(&p->mem, t->s);
 	if (name.p == NULL)
 		return acc_nomem(e);
-	int n = elements(p, j, el, 5, e);
+	int n = elements(p, j, el, LINE, e);
 	if (n < 0)
 		return n;
 	bool good = stack ? n > 0 && el[0] != NULL && el[0]->type == ACC_JSON_ARRAY

@@ -1,4 +1,6 @@
-/* Tensors in .npy files: one file, or the files of one folder. */
+/* Tensors in .npy files: one file, or the files of one folder. Those of TroubleShooter's save, and of MindSpore's
+ * TensorDump, which it calls, have a counter in their names: embed_float32_5.npy of MindSpore, 5_embed.npy of
+ * torch. It gives the order; what is saved again by a name is a call more of it. */
 #include "acc/npy.h"
 #include "acc/stream.h"
 #include "dump/op/handname.h"
@@ -8,6 +10,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "dump/place.h"
@@ -23,6 +26,13 @@ probe(const struct acc_probe *p)
 	return acc_str_ends(p->base, ".npy") ? 30 : 0;
 }
 
+/* A file of ts.save. */
+struct saved {
+	const char *file;
+	struct acc_str name; /* without the counter */
+	int64_t at, call;
+};
+
 struct files {
 	struct acc_dump_ctx *c;
 	const char *dir; /* for messages and as root */
@@ -32,7 +42,81 @@ struct files {
 	const char **names;   /* of a folder */
 	int64_t n;
 	struct acc_arena list;
+	int64_t call; /* of the name; -1: not counted */
 };
+
+/* NAME_DTYPE_N (mindspore), or N_NAME. */
+static bool
+is_saved(struct acc_str name, bool mindspore, struct saved *out)
+{
+	const char *cut = memchr(name.p, '_', name.n), *last = memrchr(name.p, '_', name.n);
+	if (cut == NULL)
+		return false;
+	const struct acc_str head = {name.p, (uint32_t)(cut - name.p)},
+			     tail = {last + 1, name.n - (uint32_t)(last + 1 - name.p)},
+			     rest = {name.p, (uint32_t)(last - name.p)};
+	const struct acc_str number = mindspore ? tail : head;
+	const char *dtype = memrchr(rest.p, '_', rest.n);
+	if (number.n > 1 && number.p[0] == '0')
+		return false; /* padded by hand */
+	if (!mindspore)
+		out->name = (struct acc_str){cut + 1, name.n - head.n - 1};
+	else if (dtype == NULL || dtype == rest.p ||
+		 acc_dtype_find((struct acc_str){dtype + 1,
+			 rest.n - (uint32_t)(dtype + 1 - rest.p)}) == ACC_NODTYPE)
+		return false;
+	else
+		out->name = (struct acc_str){rest.p, (uint32_t)(dtype - rest.p)};
+	return out->name.n > 0 && acc_str_int(number, &out->at) && out->at >= 0;
+}
+
+static int
+by_counter(const void *a, const void *b)
+{
+	const struct saved *p = a, *q = b;
+	return (p->at > q->at) - (p->at < q->at);
+}
+
+/* The files of a folder in the order of their counters, where all have one of ts.save, each another, torch's without
+ * a gap; else *out is NULL. */
+static int
+counted(struct files *f, struct saved **out, size_t *n, struct acc_err *e)
+{
+	struct saved *s = acc_alloc(&f->list, ((size_t)f->n + 1) * sizeof *s);
+	struct acc_map seen = {0};
+	bool good = false;
+	*out = NULL;
+	if (s == NULL)
+		return acc_nomem(e);
+	for (int mindspore = 1; mindspore >= 0 && !good; mindspore--) {
+		good = true;
+		*n = 0;
+		for (int64_t i = 0; i < f->n && good; i++) {
+			struct acc_str name = acc_str(f->names[i]);
+			if (!acc_str_ends(name, ".npy"))
+				continue;
+			name.n -= 4;
+			s[*n].file = f->names[i];
+			good = is_saved(name, mindspore == 1, &s[(*n)++]);
+		}
+		good &= *n > 1;
+		if (good)
+			qsort(s, *n, sizeof *s, by_counter);
+		for (size_t i = 1; i < *n && good; i++)
+			good = mindspore == 1 ? s[i].at > s[i - 1].at : s[i].at == s[i - 1].at + 1;
+	}
+	for (size_t i = 0; i < *n && good; i++) {
+		uint64_t *k = acc_map_put(&seen, s[i].name, 0);
+		if (k == NULL) {
+			acc_map_release(&seen);
+			return acc_nomem(e);
+		}
+		s[i].call = (int64_t)(*k)++;
+	}
+	acc_map_release(&seen);
+	*out = good ? s : NULL;
+	return 0;
+}
 
 static int
 put_file(struct files *f, const char *file, struct acc_str name, struct acc_err *e)
@@ -46,7 +130,12 @@ put_file(struct files *f, const char *file, struct acc_str name, struct acc_err 
 	int rc = acc_dump_argname(name, &f->mem, &a);
 	if (rc == 0 && a.pass.n == 0 && acc_dump_handname(name, &a))
 		rc = acc_dump_handkey(&a, &f->mem);
-	if (rc < 0)
+	if (rc == 0 && f->call >= 0 && a.call < 0) {
+		const long long k = a.call = f->call;
+		name = acc_str_made(acc_arena_printf(&f->mem, "%.*s.%lld", ACC_PRS(name), k));
+		a.key = acc_str_made(acc_arena_printf(&f->mem, "%.*s.%lld", ACC_PRS(a.key), k));
+	}
+	if (rc < 0 || name.p == NULL || a.key.p == NULL)
 		return acc_nomem(e);
 	struct acc_rec *r = acc_dump_rec(f->c, "tensor", name);
 	rc = acc_dump_argname_put(r, &a);
@@ -105,10 +194,14 @@ put_any(struct files *f, const char *file, struct acc_str name, struct acc_err *
 }
 
 static int
-put_folder(struct files *f, struct acc_err *e)
+put_folder(struct files *f, const struct saved *s, size_t n, struct acc_err *e)
 {
 	int rc = 0;
-	for (int64_t i = 0; i < f->n && rc == 0; i++)
+	for (size_t i = 0; s != NULL && i < n && rc == 0; i++) {
+		f->call = s[i].call;
+		rc = put_any(f, s[i].file, s[i].name, e);
+	}
+	for (int64_t i = 0; i < f->n && rc == 0 && s == NULL; i++)
 		if (acc_str_ends(acc_str(f->names[i]), ".npy"))
 			rc = put_any(f, f->names[i], acc_str(f->names[i]), e);
 	acc_dump_say_rest(&f->said, f->c, f->dir);
@@ -123,8 +216,11 @@ read_npy(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	int fd = acc_dump_open_place(path, dir, &file, e);
 	if (fd < 0)
 		return fd;
-	struct files f = {.c = c, .dir = dir, .dirfd = fd};
+	struct files f = {.c = c, .dir = dir, .dirfd = fd, .call = -1};
+	size_t ncounted = 0;
 	f.n = file == NULL ? acc_dir_list(fd, &f.names, &f.list, e) : 0;
+	struct saved *saved = NULL;
+	int rc = f.n <= 0 ? (int)f.n : counted(&f, &saved, &ncounted, e);
 	struct acc_source s = {.root = f.dir,
 		.format = "npy",
 		.task = "tensor",
@@ -132,10 +228,12 @@ read_npy(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.rank = -1,
 		.proc = -1,
 		/* Behaviour mlx-savez-order. */
-		.order = f.n <= 0 ? NULL : acc_dump_handorder(f.names, (size_t)f.n, ".npy")};
-	int rc = f.n < 0 ? (int)f.n : acc_dump_source(c, &s, e);
+		.order = f.n <= 0 || saved != NULL
+				 ? NULL
+				 : acc_dump_handorder(f.names, (size_t)f.n, ".npy")};
+	rc = rc < 0 ? rc : acc_dump_source(c, &s, e);
 	if (rc == 0)
-		rc = file == NULL ? put_folder(&f, e)
+		rc = file == NULL ? put_folder(&f, saved, ncounted, e)
 				  : put_any(&f, file, acc_str(slash == NULL ? path : slash + 1), e);
 	close(f.dirfd);
 	acc_arena_release(&f.mem);
