@@ -19,6 +19,9 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import ports_judge  # noqa: E402
+import ports_third  # noqa: E402
+
+MORE = (ports_judge, ports_third)
 
 # port: (set, what goes in, train, {fault: (kernels, words)})
 PORTS = {
@@ -52,7 +55,8 @@ PORTS = {
         "cos": ("HSigmoid", "")}),
     "momentum": ("held", "step", True, {"lr": ("ApplyMomentum", "lr")}),  # its use_nesterov does nothing on a CPU
 }
-PORTS.update(ports_judge.PORTS)
+for more in MORE:
+    PORTS.update(more.PORTS)
 
 
 def data(kind):
@@ -232,7 +236,9 @@ def record_torch(folder, names):
     sys.path.insert(0, os.path.join(HERE, "..", "..", "python"))
     import accrecord
     torch.manual_seed(3)
-    nets = {**torch_nets(), **ports_judge.torch_nets()}
+    nets = torch_nets()
+    for more in MORE:
+        nets.update(more.torch_nets())
     for name in names:
         _, kind, train, _ = PORTS[name]
         to = os.path.join(folder, name)
@@ -248,7 +254,7 @@ def record_torch(folder, names):
         x = x.long() if kind == "ids" else x
         t = t if t.is_floating_point() else t.long()
         opt = {"adamw": lambda p: torch.optim.AdamW(p, lr=1e-2, weight_decay=0.1), "adam": lambda p: torch.optim.Adam(p, lr=1e-2),
-               "momentum": lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9)}.get(name, lambda p: PORTS[name][0] == "judge" and ports_judge.torch_optimizer(name, p) or None)(net.parameters())
+               "momentum": lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9)}.get(name, lambda p: next((m.torch_optimizer(name, p) for m in MORE if name in m.PORTS), None))(net.parameters())
         accrecord.start_record(output_dir=os.path.join(to, "bench"), record_level=2)
         if opt is None:
             with torch.no_grad():
@@ -462,7 +468,7 @@ def mindspore_nets():
     return locals()
 
 
-NAMES = {"gamma": "weight", "beta": "bias", "moving_mean": "running_mean", "moving_variance": "running_var", "embedding_table": "weight"}
+NAMES = {"gamma": "weight", "beta": "bias", "moving_mean": "running_mean", "moving_variance": "running_var", "embedding_table": "weight", "a": "weight"}
 
 
 def record_mindspore(folder, name, fault):
@@ -478,7 +484,10 @@ def record_mindspore(folder, name, fault):
     import mindspore as ms
     from mindspore import nn
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU", jit_config={"jit_level": "O0"})
-    net = {**mindspore_nets(), **ports_judge.mindspore_nets()}[name.capitalize()](fault)
+    nets = mindspore_nets()
+    for more in MORE:
+        nets.update(more.mindspore_nets())
+    net = nets[name.capitalize()](fault)
     w = np.load(os.path.join(folder, name, "net.npz"))
     for p in net.get_parameters():
         head, _, last = p.name.rpartition(".")
@@ -496,8 +505,9 @@ def record_mindspore(folder, name, fault):
         print(name, fault, net(x, t))
     else:
         params = net.trainable_params()
-        if PORTS[name][0] == "judge":
-            opt = ports_judge.mindspore_optimizer(name, params, fault)
+        more = [m for m in MORE if name in m.PORTS]
+        if more:
+            opt = more[0].mindspore_optimizer(name, params, fault)
         elif name == "adamw":
             from mindspore.experimental import optim
             kw = {"lr": 1e-2, "weight_decay": 0.01 if fault == "decay" else 0.1}
