@@ -165,10 +165,18 @@ probe_env(const struct acc_probe *p)
 {
 	static const char *const known[] = {"PATH=", "HOME=", "PWD=", "SHLVL=", "LD_LIBRARY_PATH=",
 		"LANG=", "ASCEND_", "HCCL_", "CUDA_", "NCCL_", "PYTHONPATH="};
-	struct acc_str rest = {(const char *)p->head, (uint32_t)p->nhead}, line;
-	unsigned good, bad, hits = 0;
+	struct acc_str rest = {(const char *)p->head, (uint32_t)p->nhead}, line, last = {NULL, 0};
+	struct param q;
+	unsigned good, bad, hits = 0, again = 0;
 	survey(p, variable, &good, &bad);
 	if (good == 0 || bad > good / 2)
+		return 0;
+	/* An environment has each name once: lines that say one again and again are a log's. */
+	for (struct acc_str all = rest; next(&all, &line); last = q.key) {
+		q.key = last;
+		again += variable(line, &q) && acc_str_eq(q.key, last);
+	}
+	if (again > good / 2)
 		return 0;
 	while (next(&rest, &line))
 		for (size_t i = 0; i < sizeof known / sizeof *known; i++)

@@ -6,18 +6,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "dump/curve/curve.h"
+#include "dump/curve/curve_csv.h"
+#include "dump/curve/log_place.h"
 #include "dump/place.h"
 #include "dump/say.h"
 #include "io/csv.h"
-
-struct column {
-	bool leave;         /* it is no curve */
-	int64_t last;       /* the step at which it last had a number */
-	int64_t whole;      /* that number, if it was an integer; else INT64_MIN */
-	struct acc_str tag; /* of the column, or what stands behind the row's name */
-	struct acc_str run; /* n is 0: that of the file */
-};
 
 struct sheet {
 	bool commas; /* numbers have a comma for a point */
@@ -35,6 +28,9 @@ struct sheet {
 	uint64_t points;
 	uint64_t last_run; /* hash of the run and rank of the row before */
 	bool guarded;      /* said that rows of one step are of several things */
+	int epoch;         /* a column beside that of steps, which may count anew in each; -1 */
+	bool part;         /* the column of steps is of a batch within its epoch */
+	struct log_count count;
 	struct dump_said said;
 };
 
@@ -43,6 +39,8 @@ static const char *const steps[] = {"step", "_step", "global_step", "iteration",
 	/* of stable-baselines3 and RLlib */
 	"time/total_timesteps", "total_timesteps", "timesteps_total", "training_iteration", NULL};
 static const char *const weak_steps[] = {"index", "epoch", NULL};
+static const char *const epochs[] = {"epoch", NULL};
+static const char *const parts[] = {"batch", "batch_idx", "batch_id", "i", NULL};
 static const char *const names_of[] = {"tag", "key", "metric", NULL};
 static const char *const values[] = {"value", NULL};
 
@@ -73,40 +71,6 @@ is_monitor_v2(const struct acc_str *f, size_t n)
 	       acc_str_is(f[2], "module_name") && acc_str_is(f[3], "scope");
 }
 
-/* "run-RUN-tag-TAG.csv", as TensorBoard's page names what it saves. */
-static void
-from_name(struct acc_str stem, struct column *c)
-{
-	static const char mid[] = "-tag-";
-	const size_t n = sizeof mid - 1;
-	const char *end = stem.p + stem.n;
-	const char *p = acc_str_starts(stem, "run-") ? memmem(stem.p, stem.n, mid, n) : NULL;
-	c->tag = stem;
-	if (p == NULL || p + n == end)
-		return;
-	c->run = (struct acc_str){stem.p + 4, (uint32_t)(p - stem.p) - 4};
-	c->tag = (struct acc_str){p + n, (uint32_t)(end - p - n)};
-}
-
-/* "run - metric", as W&B's page names its columns. The columns of least and largest value of
- * what it drew as one point say nothing new. */
-static void
-from_wandb(struct column *c)
-{
-	struct acc_str t = c->tag;
-	if (acc_str_ends(t, "__MIN") || acc_str_ends(t, "__MAX"))
-		c->leave = true;
-	for (uint32_t i = t.n; i > 3; i--) {
-		if (memcmp(t.p + i - 3, " - ", 3) != 0)
-			continue;
-		c->run = (struct acc_str){t.p, i - 3};
-		c->tag = (struct acc_str){t.p + i, t.n - i};
-		if (c->tag.n > 0 && c->tag.p[0] == '_')
-			c->leave = true;
-		return;
-	}
-}
-
 /* Which columns are no curves of their own. < 0: none is one of steps. */
 static int
 roles(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
@@ -118,8 +82,13 @@ roles(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 	static const char *const shapes[] = {"shape", NULL};
 	s->name = s->stage = s->micro = s->run = s->scope = s->rank = s->shape = -1;
 	s->step = find(f, n, steps);
+	s->epoch = find(f, n, epochs);
+	if (s->step < 0 && s->epoch >= 0 && (s->step = find(f, n, parts)) >= 0)
+		s->part = true;
 	if (s->step < 0)
 		s->step = find(f, n, weak_steps);
+	if (s->step == s->epoch)
+		s->epoch = -1;
 	if (s->step < 0 || n < 2)
 		return acc_fail(e, ACC_EFORMAT, "no curves: no column is one of steps");
 	s->value = find(f, n, values);
@@ -153,30 +122,6 @@ left_out(const struct sheet *s, int i, struct acc_str name)
 	return name.n == 0 || acc_str_is(name, "Wall time") || (s->name >= 0 && i != s->value);
 }
 
-/* What a file of the monitor is about: grad_reduced_0-99.csv, module_rank3.csv */
-static struct acc_str
-kind_of(struct acc_str stem)
-{
-	const char *rank = stem.n == 0 ? NULL : memmem(stem.p, stem.n, "rank", 4);
-	while (stem.n > 0 && strchr("0123456789-_", stem.p[stem.n - 1]) != NULL)
-		stem.n--;
-	if (acc_str_ends(stem, "_step")) /* weight_grad_step0-99.csv, of its second version */
-		stem.n -= 5;
-	if (rank == NULL)
-		return stem;
-	struct acc_str after = {rank + 4, 0};
-	if (stem.p + stem.n > after.p)
-		after.n = (uint32_t)(stem.p + stem.n - after.p);
-	while (after.n > 0 && strchr("0123456789-_", after.p[0]) != NULL) {
-		after.p++;
-		after.n--;
-	}
-	stem.n = (uint32_t)(rank - stem.p);
-	while (stem.n > 0 && stem.p[stem.n - 1] == '_')
-		stem.n--;
-	return stem.n > 0 ? stem : after;
-}
-
 /* What the header says of each column. */
 static int
 columns(struct sheet *s, const struct acc_str *f, size_t n, const char *file, struct acc_err *e)
@@ -202,11 +147,11 @@ columns(struct sheet *s, const struct acc_str *f, size_t n, const char *file, st
 		if (c->tag.p == NULL)
 			return acc_nomem(e);
 		if (s->name < 0 && s->value >= 0 && n <= 3 && !c->leave)
-			from_name(stem, c);
+			acc_csv_from_name(stem, c);
 		else if (s->name < 0)
-			from_wandb(c);
+			acc_csv_from_wandb(c);
 	}
-	s->prefix = s->monitor ? kind_of(stem) : stem;
+	s->prefix = s->monitor ? acc_csv_kind(stem) : stem;
 	return 0;
 }
 
@@ -293,6 +238,18 @@ run_of(const struct sheet *s, const struct acc_str *f)
 	return acc_hash(id, sizeof id);
 }
 
+/* Steps that begin anew in each epoch are counted through. */
+static int64_t
+through(struct sheet *s, const struct acc_str *f, int64_t step)
+{
+	struct log_place at = {.has_step = true, .has_epoch = true, .step = step, .anew = s->part};
+	if (s->epoch < 0 || s->monitor || s->name >= 0 || s->run >= 0 || !step_of(f[s->epoch], &at.epoch))
+		return step;
+	if (!s->part && s->count.seen && step == s->count.step)
+		return s->count.through;
+	return acc_count_through(&s->count, &at);
+}
+
 /* A second row of the same step, told from the first by a column: a layout that is not known. One
  * curve would be made of many. A row is looked at once. */
 static void
@@ -329,6 +286,7 @@ put_row(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 			trouble(s, "left out, the step is no integer:", f[s->step]);
 		return 0;
 	}
+	p.step = through(s, f, p.step);
 	/* The first version's row of a tensor that is not there has nothing but nan, its shape, too. */
 	if (s->shape >= 0 && acc_str_is(f[s->shape], "nan"))
 		return 0;
@@ -390,19 +348,6 @@ rank_of(const char *path)
 	return acc_dump_place_number(number, "");
 }
 
-/* What divides the names in a file's first line: of spreadsheets where the comma is the point a
- * semicolon. */
-static char
-separator(const char *p, const char *end)
-{
-	const char *nl = p == end ? NULL : memchr(p, '\n', (size_t)(end - p));
-	const size_t n = (size_t)((nl == NULL ? end : nl) - p);
-	return n == 0 || memchr(p, ',', n) != NULL ? ','
-	       : memchr(p, ';', n) != NULL         ? ';'
-	       : memchr(p, '\t', n) != NULL        ? '\t'
-						   : ',';
-}
-
 /* An open file. `run`: that of a whole folder, or NULL. */
 static int
 read_file(struct acc_dump_ctx *c, struct curve_file *f, const char *path, const char *run,
@@ -421,7 +366,7 @@ read_file(struct acc_dump_ctx *c, struct curve_file *f, const char *path, const 
 	if (s.csv != NULL) {
 		const uint8_t *head;
 		const size_t n = acc_bytes_peek(f->b, &head);
-		const char sep = separator((const char *)head, (const char *)head + n);
+		const char sep = acc_csv_divides((const char *)head, (const char *)head + n);
 		acc_csv_separator(s.csv, sep);
 		s.commas = sep == ';';
 	}
@@ -447,7 +392,7 @@ header(const char *p, const char *end, struct acc_str *f, size_t max)
 {
 	size_t n = 0;
 	bool quoted = false;
-	const char sep = separator(p, end);
+	const char sep = acc_csv_divides(p, end);
 	if (end - p >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
 		p += 3;
 	for (const char *start = p; p < end && n < max; p++) {

@@ -20,8 +20,8 @@ static const struct log_grammar *const grammars[] = {
 };
 enum { NGRAMMARS = sizeof grammars / sizeof *grammars };
 
+enum { COUNTED_LEAST = 10 }; /* lines with a loss, to be counted where they name no step */
 enum { HEAD_SURE = 60, SEARCH_SURE = 20, GUESS_SURE = 10, SEARCHED = 4 << 20 };
-enum { WIDE = (char)0xef }; /* the first byte of punctuation of full width in UTF-8 */
 
 const char *
 acc_log_find(struct acc_str s, const char *needle)
@@ -98,6 +98,7 @@ acc_log_part(struct acc_str *rest, char sep, struct acc_str *key, struct acc_str
 void
 acc_log_step(struct log_reader *g, int64_t step)
 {
+	g->guess.falls += g->has_step && step <= g->step;
 	g->has_step = true;
 	g->step = step;
 	g->lists = 0;
@@ -220,93 +221,6 @@ collect(struct words *w)
 			w->of[i] |= acc_sieve_add(&w->sieve, grammars[i]->word[k]);
 }
 
-/* Punctuation of full width, as Chinese input methods write it: U+FF01 to U+FF5E are ASCII. */
-static const char *
-narrow(const char *p, const char *end, struct acc_buf *buf, int *rc)
-{
-	const unsigned char *u = (const unsigned char *)p;
-	unsigned c = end - p < 3 ? 0 : (u[0] & 0x0fU) << 12 | (u[1] & 0x3fU) << 6 | (u[2] & 0x3fU);
-	const bool wide = c >= 0xff01 && c <= 0xff5e;
-	const char ascii = (char)(c - 0xff01 + '!');
-	*rc = acc_buf_add(buf, wide ? &ascii : p, 1);
-	return p + (wide ? 3 : 1);
-}
-
-static bool
-digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-/* Does a text write 2,4123 for 2.4123? Three digits behind a comma may be thousands, or a list goes on
- * behind them; 0,5 is none. */
-static bool
-has_commas(const uint8_t *p, size_t n)
-{
-	const char *s = (const char *)p;
-	unsigned commas = 0, points = 0;
-	for (size_t i = 1; i + 1 < n; i++) {
-		if (!digit(s[i - 1]) || !digit(s[i + 1]) || (s[i] != ',' && s[i] != '.'))
-			continue;
-		size_t k = i + 1, first = i - 1;
-		while (k < n && digit(s[k]))
-			k++;
-		while (first > 0 && digit(s[first - 1]))
-			first--;
-		const bool alone = first == 0 || strchr(" \t=:", s[first - 1]) != NULL;
-		if (!alone || (k < n && (s[k] == ',' || s[k] == '.' || s[k] == ':')))
-			continue;
-		points += s[i] == '.';
-		commas += s[i] == ',' && (k - i != 4 || (first == i - 1 && s[first] == '0'));
-	}
-	return commas >= 3 && points == 0;
-}
-
-/* Write such numbers with a point; *s is in buf then. 0 or ACC_ENOMEM. */
-static int
-with_points(struct acc_str *s, struct acc_buf *buf)
-{
-	buf->n = 0;
-	if (acc_buf_add(buf, s->p, s->n) < 0)
-		return ACC_ENOMEM;
-	for (size_t i = 1; i + 1 < buf->n; i++)
-		if (buf->p[i] == ',' && digit((char)buf->p[i - 1]) && digit((char)buf->p[i + 1]))
-			buf->p[i] = '.';
-	*s = (struct acc_str){(const char *)buf->p, (uint32_t)buf->n};
-	return 0;
-}
-
-/* Leave out the escape sequences of terminals, make full width narrow; *s is in buf then. 0 or
- * ACC_ENOMEM. */
-static int
-plain(struct acc_str *s, struct acc_buf *buf)
-{
-	const char *p = s->p, *end = p + s->n;
-	int rc = 0;
-	buf->n = 0;
-	while (p < end && rc == 0) {
-		const char *q = p;
-		while (q < end && *q != '\033' && *q != WIDE)
-			q++;
-		rc = acc_buf_add(buf, p, (size_t)(q - p));
-		p = q;
-		if (p == end || rc < 0)
-			break;
-		if (*p == WIDE) {
-			p = narrow(p, end, buf, &rc);
-			continue;
-		}
-		if (++p < end && *p == '[')
-			for (p++; p < end && !(*p >= '@' && *p <= '~'); p++)
-				;
-		p += p < end;
-	}
-	if (rc < 0)
-		return ACC_ENOMEM;
-	*s = (struct acc_str){(const char *)buf->p, (uint32_t)buf->n};
-	return 0;
-}
-
 /* What stands between two carriage returns, with these words: 1: of a grammar; 0; < 0. */
 static int
 segment(struct log_reader *g, struct acc_str s, const struct words *w, uint32_t has,
@@ -343,19 +257,19 @@ one_line(struct log_reader *g, struct acc_str s, const struct words *w, struct a
 	int rc = 0;
 	if (re == NULL && !g->array.open && has == 0 && g->guess.of == 0)
 		return 0;
-	if ((memchr(s.p, '\033', s.n) != NULL || memchr(s.p, WIDE, s.n) != NULL) &&
-		plain(&s, buf) < 0)
-		return acc_nomem(e);
 	struct acc_buf own = {0};
-	if (g->commas && s.n > 0 && with_points(&s, &own) < 0)
+	if (acc_log_plain(&s, buf) < 0 || (g->commas && acc_log_points(&s, &own) < 0))
 		rc = acc_nomem(e);
 	/* A carriage return ends a line that was to be overwritten. */
 	while (rc >= 0 && s.n > 0) {
 		const char *cr = memchr(s.p, '\r', s.n);
-		struct acc_str part = {s.p, cr == NULL ? s.n : (uint32_t)(cr - s.p)};
-		if (part.n > 0)
+		struct acc_str part = {s.p, cr == NULL ? s.n : (uint32_t)(cr - s.p)}, rest;
+		while (rc >= 0 && part.n > 0) {
+			acc_log_after_bar(&part, &rest);
 			rc = re != NULL ? acc_log_pattern(g, re, part, e)
 					: segment(g, part, w, has, e);
+			part = rest;
+		}
 		s = cr == NULL ? (struct acc_str){s.p, 0} : acc_log_from(s, cr + 1);
 	}
 	acc_buf_release(&own);
@@ -458,17 +372,25 @@ dry_run(struct log_reader *d, const struct words *w, const uint8_t *p, size_t n,
 	acc_buf_release(&buf);
 }
 
-/* Would these bytes bear out the guess of this grammar, where others know this much? */
+/* Would these bytes bear out the guess of this grammar, where others know this much? A column that falls and
+ * rises is no step; lines that name one step again and again are counted, where that is an epoch. */
 static bool
 borne_out(int grammar, const struct words *w, const uint8_t *p, size_t n, bool known, bool commas,
 	struct log_reader *d)
 {
 	const struct log_grammar *g = grammars[grammar];
+	const struct log_reader start = {.dry = true, .guess.of = grammar + 1, .commas = commas};
 	struct survey v;
-	*d = (struct log_reader){.dry = true, .guess.of = grammar + 1, .commas = commas};
+	*d = start;
 	dry_run(d, w, p, n, &v);
+	if (d->guess.again > d->guess.losses / 4 && d->guess.losses >= COUNTED_LEAST) {
+		*d = start;
+		d->guess.ordinal = true;
+		dry_run(d, w, p, n, &v);
+	}
 	return v.moved && v.guessed >= g->guess && d->guess.again <= d->guess.losses / 4 &&
-	       (!g->all || v.guessed >= v.lines - v.lines / 10 - 1) &&
+	       (!g->all || (v.guessed >= v.lines - v.lines / 10 - 1 &&
+				   d->guess.falls <= v.guessed / 4)) &&
 	       (!known || v.losses[1] > v.losses[0]);
 }
 
@@ -478,7 +400,7 @@ borne_out(int grammar, const struct words *w, const uint8_t *p, size_t n, bool k
 static void
 survey(struct log_reader *g, const uint8_t *p, size_t n)
 {
-	g->commas = has_commas(p, n);
+	g->commas = acc_log_commas(p, n);
 	struct log_reader d = {.dry = true, .commas = g->commas};
 	struct words words;
 	struct survey v;
@@ -500,6 +422,7 @@ survey(struct log_reader *g, const uint8_t *p, size_t n)
 	g->trainer = d.trainer;
 	g->step = d.first_step;
 	g->count.anew = d.count.anew;
+	g->guess.ordinal = d.guess.ordinal;
 	g->bar.of = d.bar.of;
 }
 

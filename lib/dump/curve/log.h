@@ -34,7 +34,11 @@ struct log_guess {
 	char step[40];    /* what the log calls a step */
 	char header[512]; /* the last line without numbers, or a table's names */
 	bool placed;      /* a line that is nothing but a place, */
-	int64_t place;    /* which is this epoch or step: later lines without one are of it */
+	int64_t place;    /* which is this epoch or step: later lines without one are of it, */
+	const char *mode; /* and so is this */
+	bool ordinal;     /* lines of an epoch name that alone, and are counted: */
+	uint64_t counted_key; /* those with this loss */
+	unsigned falls;       /* lines whose step is none behind that of the line before */
 };
 
 /* Epochs and steps so far, see log_place.h. */
@@ -48,6 +52,7 @@ struct log_count {
 	int64_t through; /* and counted through */
 	int64_t spacing; /* of the last two steps of one epoch */
 	int64_t length;  /* of the first epoch; 0: unknown */
+	unsigned onward; /* epochs over which steps went on */
 };
 
 /* The bar of training, whose steps belong to the numbers that are printed before it. */
@@ -146,6 +151,14 @@ bool acc_log_part(struct acc_str *rest, char sep, struct acc_str *key, struct ac
 /* Something in this line is not as it should be; reading goes on. */
 void acc_log_trouble(struct log_reader *g, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* log_plain.c: escape sequences of terminals left out, full width made narrow: *s is in buf then. 0 or ACC_ENOMEM. */
+int acc_log_plain(struct acc_str *s, struct acc_buf *buf);
+/* Does a text write 2,4123 for 2.4123? Then acc_log_points writes such numbers with a point, in buf. */
+bool acc_log_commas(const uint8_t *p, size_t n);
+int acc_log_points(struct acc_str *s, struct acc_buf *buf);
+/* A message that a program printed behind another's progress bar is a line of its own: *rest. */
+void acc_log_after_bar(struct acc_str *s, struct acc_str *rest);
 
 /* Begin a list that stands behind `s`, perhaps in other lines. */
 int acc_log_array_start(struct log_reader *g, struct acc_str s, struct acc_err *e);

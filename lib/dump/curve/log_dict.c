@@ -114,7 +114,7 @@ is_step(struct acc_str key)
 static bool
 is_log(const struct pair *f, int n, int64_t *step, bool *has_step, bool *train)
 {
-	bool loss = false, when = false,
+	bool loss = false, when = false, rate = false,
 	     rl = false; /* stable-baselines3's, from its first line on */
 	*has_step = *train = false;
 	for (int i = 0; i < n; i++) {
@@ -126,9 +126,12 @@ is_log(const struct pair *f, int n, int64_t *step, bool *has_step, bool *train)
 		rl = rl || acc_str_is(k, "time/total_timesteps");
 		*train = *train || acc_str_is(k, "loss");
 		loss = loss || acc_str_is(k, "loss") || acc_str_ends(k, "_loss");
-		when = when || acc_str_is(k, "epoch") || acc_str_is(k, "learning_rate") ||
+		rate = rate || acc_str_is(k, "train_lr");
+		when = when || rate || acc_str_is(k, "epoch") || acc_str_is(k, "learning_rate") ||
 		       acc_str_is(k, "lr");
 	}
+	/* DETR's and its heirs' "train_lr" beside "train_loss", a line an epoch. */
+	*train = *train || (rate && loss);
 	return (loss && (when || *has_step)) || rl;
 }
 

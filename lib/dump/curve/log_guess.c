@@ -9,9 +9,29 @@
  *
  *	Epoch 3/10
  *	train loss : 2.3
+ *
+ * Where all lines of an epoch name that alone, they are counted:
+ *
+ *	Epoch 1 - Batch loss: 2.3
+ *	Epoch 1 - Batch loss: 2.2
  */
 #include "dump/curve/log_pairs.h"
 #include "dump/curve/log_place.h"
+
+/* Does it tell settings, as "Namespace(a=True, b='x', c=1)" and a printed dict do? They hold texts and truths. */
+static bool
+configures(struct acc_str s)
+{
+	static const char *const values[] = {"=True", "=False", "=None", "='", "': '", "': True",
+		"': False", "': None"};
+	const char *open = s.n == 0 ? NULL : memchr(s.p, '{', s.n);
+	int n = 0;
+	if (open == NULL && (s.n == 0 || (open = memchr(s.p, '(', s.n)) == NULL))
+		return false;
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+		n += acc_log_find(acc_log_from(s, open), values[i]) != NULL;
+	return n >= 2;
+}
 
 /* What is no curve, whatever its number: where and when the line was printed, by whom. */
 static bool
@@ -84,6 +104,7 @@ settle_place(struct log_reader *g, struct acc_str s, struct log_place *at, const
 		if (at->has_epoch && (at->word.p == s.p || at->word.p[-1] != '"')) {
 			g->guess.placed = true;
 			g->guess.place = at->epoch;
+			g->guess.mode = acc_log_mode(s);
 		}
 		return false;
 	}
@@ -170,6 +191,53 @@ note_again(struct log_reader *g, struct acc_str s, const struct log_pair *f, int
 	u->before_value = f[i].v.v;
 }
 
+/* "Score at iteration 3100 is 0.94": the words before the place. Deeplearning4j's score is the loss. */
+static struct acc_str
+named_before(struct acc_str s, const struct log_place *at)
+{
+	static const char *const joins[] = {"at", "after", "in", "for", "of"};
+	struct acc_str rest = {s.p, at->parts > 0 ? (uint32_t)(at->part[0].p - s.p) : 0};
+	for (;;) {
+		rest = acc_str_trim(rest);
+		struct acc_str w = acc_log_last_word(rest);
+		if (w.n == 0 || !ACC_LOG_IS(w, joins))
+			return acc_str_is(w, "Score") ? ACC_STR("loss") : w;
+		rest.n -= w.n;
+	}
+}
+
+static const struct log_pair *
+loss_of(const struct log_pair *f, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (is_loss(&f[i]))
+			return &f[i];
+	return NULL;
+}
+
+/* The step of a line of training, and how its numbers are called: the mean of an epoch, if it is called as the
+ * loss of its steps is. */
+static int64_t
+step_of(struct log_reader *g, const struct log_place *at, const struct log_pair *f, int n,
+	const char **mode)
+{
+	struct log_guess *u = &g->guess;
+	const struct log_pair *loss = loss_of(f, n);
+	if (at->has_step || !at->has_epoch)
+		return acc_log_through(g, at, false);
+	if (u->ordinal && loss != NULL) {
+		const uint64_t key = acc_hash(loss->key.p, loss->key.n);
+		u->counted_key = g->ordinal == 0 ? key : u->counted_key;
+		g->counted = true;
+		return g->ordinal += key == u->counted_key;
+	}
+	if (!g->count.seen || !g->has_step || loss == NULL || !u->has_before || **mode != '\0' ||
+		u->before_key != acc_hash(loss->key.p, loss->key.n))
+		return acc_log_through(g, at, false);
+	*mode = "mean/";
+	return g->step;
+}
+
 static int
 line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
@@ -182,23 +250,29 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	int n = acc_log_pairs(s, f, LOG_PAIRS);
 	note_rank(g, f, n);
 	n = curves_of(s, f, n, &at);
-	if (!settle_place(g, s, &at, f, n, found) || n == 0)
+	if (!settle_place(g, s, &at, f, n, found) || n == 0 || (configures(s) && loss_of(f, n) == NULL))
 		return 0;
 	const char *mode = mode_of(s, &f[0]);
+	if (!found && *mode == '\0' && g->guess.mode != NULL)
+		mode = g->guess.mode;
 	const bool trains = *mode == '\0' || *mode == 'm';
-	int64_t step = acc_log_through(g, &at, *mode == 'v' || *mode == 't');
+	int64_t step = trains ? step_of(g, &at, f, n, &mode) : acc_log_through(g, &at, true);
 	if (trains) {
 		acc_log_step(g, step);
 		if (*mode == '\0')
 			note_again(g, s, f, n, step);
 	}
+	if (acc_str_is(f[0].key, "is"))
+		f[0].key = named_before(s, &at);
 	for (int i = 0; i < n; i++) {
 		char buf[128];
 		int rc = acc_log_put(g, mode, name_of(f, i, buf), step, &f[i].v, CURVE_GUESS, e);
 		if (rc < 0)
 			return rc;
 	}
-	if (g->guess.step[0] == '\0')
+	if (g->guess.step[0] == '\0' && g->guess.ordinal)
+		snprintf(g->guess.step, sizeof g->guess.step, "number of the line");
+	else if (g->guess.step[0] == '\0')
 		snprintf(g->guess.step, sizeof g->guess.step, "%.*s", ACC_PRS(at.word));
 	return 1;
 }

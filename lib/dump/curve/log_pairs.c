@@ -38,17 +38,39 @@ acc_log_number(const char *p, const char *end, struct acc_literal *v)
 	return q;
 }
 
-/* A word in front of a name belongs to it ("train loss"), but not a level such as INFO. */
+/* A word in front of a name belongs to it ("train loss", "top1 acc"), but not a level such as INFO. */
 static bool
 belongs(struct acc_str word)
 {
 	bool small = false;
-	for (uint32_t i = 0; i < word.n; i++) {
+	uint32_t n = word.n;
+	while (n > 1 && digit(word.p[n - 1]))
+		n--;
+	for (uint32_t i = 0; i < n; i++) {
 		small = small || (word.p[i] >= 'a' && word.p[i] <= 'z');
 		if (!letter(word.p[i]) && word.p[i] != '_')
 			return false;
 	}
 	return small;
+}
+
+/* "top 5 acc: 0.39" and "head 2 loss: 1.1": behind the number that tells such things apart, where another word and a
+ * sign follow that; else NULL. In "epoch 2 loss: 1.1" it is no part of the name. */
+static const char *
+counted_word(struct acc_str w, const char *end)
+{
+	static const char *const things[] = {"top", "head", "layer", "task", "class", "level", "scale"};
+	const char *p = w.p + w.n;
+	if (p + 1 >= end || *p != ' ' || !digit(p[1]) || !ACC_LOG_IS(w, things))
+		return NULL;
+	for (p++; p < end && digit(*p); p++)
+		;
+	const char *q = p;
+	if (q + 1 >= end || *q != ' ' || !letter(q[1]))
+		return NULL;
+	for (q++; q < end && (letter(*q) || *q == '_'); q++)
+		;
+	return q + 1 < end && (*q == ':' || *q == '=') ? p : NULL;
 }
 
 /* What stands between a name and its value: blanks, quotes, a bracket, one of : and =. */
@@ -64,6 +86,15 @@ marks(const char *p, const char *end)
 		bracket = bracket || *p == '[';
 	}
 	return p;
+}
+
+/* "Val acc is 86" names an acc. */
+static struct acc_str
+without_is(struct acc_str key)
+{
+	if (acc_str_ends(key, " is"))
+		key.n -= 3;
+	return key;
 }
 
 int
@@ -89,26 +120,26 @@ acc_log_pairs(struct acc_str s, struct log_pair *out, int max)
 			q++;
 		for (stop = q; stop > p && (stop[-1] == '-' || stop[-1] == '.'); stop--)
 			;
-		const char *v = marks(stop, end);
-		const char *after = v > stop ? acc_log_number(v, end, &out[n].v) : NULL;
+		const char *number = counted_word((struct acc_str){p, (uint32_t)(q - p)}, end), *v = marks(stop, end);
+		const char *after = v > stop && number == NULL ? acc_log_number(v, end, &out[n].v) : NULL;
 		if (name == NULL || words == WORDS) {
 			name = p;
 			words = 0;
 		}
 		words++;
 		if (after != NULL) {
-			out[n].key = (struct acc_str){name, (uint32_t)(stop - name)};
+			out[n].key = without_is((struct acc_str){name, (uint32_t)(stop - name)});
 			out[n].value = v;
 			out[n].end = after;
 			n++;
-		} else if (v > stop && v < end && digit(*v)) {
+		} else if (number == NULL && v > stop && v < end && digit(*v)) {
 			for (after = v; after < end && (word_char(*after) || *after == ',');
 				after++)
 				;
 		}
 		if (after != NULL || !belongs((struct acc_str){p, (uint32_t)(q - p)}))
 			name = NULL;
-		p = after != NULL ? after : q;
+		p = after != NULL ? after : number != NULL && name != NULL ? number : q;
 	}
 	return n;
 }

@@ -19,10 +19,14 @@ static const char *const step_words[] = {"step", "steps", "global_step", "global
 	"globalstep", "train_step", "training_step", "_step", "iter", "iters", "iteration", "it",
 	"update", "updates", "num_updates"};
 /* With "/N" behind, or behind an epoch: alone it is a size. */
-static const char *const part_words[] = {"batch", "batches", "batch_idx", "minibatch"};
+static const char *const part_words[] = {"batch", "batches", "batch_idx", "batch_id", "minibatch"};
+/* With both. */
+static const char *const short_words[] = {"i", "b", "it"};
 static const char *const epoch_words[] = {"epoch", "ep"};
 /* With brackets behind. */
 static const char *const phase_words[] = {"train", "training"};
+
+enum { ONWARD = 2 }; /* epochs */
 
 bool
 acc_log_is_step(const struct log_pair *f)
@@ -46,6 +50,17 @@ gap(const char *p, const char *end)
 	return p;
 }
 
+/* Over the letters of "25th". */
+static const char *
+ordinal(const char *p, const char *end)
+{
+	static const char *const tails[] = {"st", "nd", "rd", "th"};
+	for (size_t i = 0; i < sizeof tails / sizeof *tails; i++)
+		if (end - p >= 2 && memcmp(p, tails[i], 2) == 0 && (end - p == 2 || !letter(p[2])))
+			return p + 2;
+	return p;
+}
+
 /* An integer behind a word that ends at p, with "/ N" perhaps: what follows it, or NULL. */
 static const char *
 count(const char *p, const char *end, int64_t *n, int64_t *of)
@@ -53,7 +68,8 @@ count(const char *p, const char *end, int64_t *n, int64_t *of)
 	const bool shortened = end - p > 2 && p[0] == '.' && p[1] == ' ';
 	const char *q = gap(p + shortened, end);
 	*of = 0;
-	if (q == p || !acc_log_int(&q, end, n) || (q < end && (letter(*q) || *q == '.')))
+	if (q == p || !acc_log_int(&q, end, n) ||
+		(q = ordinal(q, end), q < end && (letter(*q) || *q == '.')))
 		return NULL;
 	const char *r = q;
 	if (acc_log_char(&r, end, '/') && acc_log_int(&r, end, of) &&
@@ -87,8 +103,9 @@ look(struct acc_str w, const char *end, struct log_place *at, bool *sure)
 		at->anew = false;
 		at->step = n;
 		at->of = of;
-	} else if (!at->has_step && ACC_LOG_IS(w, part_words) &&
-		   (r = count(q, end, &n, &of)) != NULL && (of > 0 || at->has_epoch)) {
+	} else if (!at->has_step && (ACC_LOG_IS(w, part_words) || ACC_LOG_IS(w, short_words)) &&
+		   (r = count(q, end, &n, &of)) != NULL && (of > 0 || at->has_epoch) &&
+		   (ACC_LOG_IS(w, part_words) || (of > 0 && at->has_epoch))) {
 		at->has_step = true;
 		at->step = n;
 		at->of = of;
@@ -108,7 +125,7 @@ look(struct acc_str w, const char *end, struct log_place *at, bool *sure)
 	} else {
 		return false;
 	}
-	if (at->word.p == NULL || *sure)
+	if (at->word.p == NULL || (*sure && !ACC_LOG_IS(w, epoch_words)))
 		at->word = w;
 	if (at->parts < 2)
 		at->part[at->parts++] = (struct acc_str){w.p, (uint32_t)(r - w.p)};
@@ -181,14 +198,9 @@ before(const struct log_count *c, const struct log_place *at)
 }
 
 int64_t
-acc_log_through(struct log_reader *g, const struct log_place *at, bool evaluates)
+acc_count_through(struct log_count *c, const struct log_place *at)
 {
-	struct log_count *c = &g->count;
 	int64_t through;
-	if (evaluates)
-		return g->has_step ? g->step : at->has_step ? at->step : at->epoch;
-	if (!at->has_epoch || !at->has_step)
-		return at->has_step ? at->step : at->epoch;
 	c->anew = c->anew || at->anew;
 	if (!c->seen) {
 		*c = (struct log_count){.seen = true,
@@ -197,7 +209,10 @@ acc_log_through(struct log_reader *g, const struct log_place *at, bool evaluates
 			.epoch = at->epoch};
 		c->before = c->anew && at->of > 0 ? before(c, at) : 0;
 	} else if (at->epoch != c->epoch) {
-		if (c->anew || at->step <= c->step) {
+		/* An epoch that was before begins a run that goes on from a checkpoint; where steps went on over
+		 * epochs, one that does not is printed again. */
+		c->onward += at->step > c->step && at->epoch > c->epoch;
+		if (c->anew || (at->step <= c->step && at->epoch > c->epoch && c->onward < ONWARD)) {
 			c->anew = true;
 			c->before = before(c, at);
 			if (at->epoch == c->base + 1)
@@ -212,6 +227,16 @@ acc_log_through(struct log_reader *g, const struct log_place *at, bool evaluates
 	c->step = at->step;
 	c->through = through;
 	return through;
+}
+
+int64_t
+acc_log_through(struct log_reader *g, const struct log_place *at, bool evaluates)
+{
+	if (evaluates)
+		return g->has_step ? g->step : at->has_step ? at->step : at->epoch;
+	if (!at->has_epoch || !at->has_step)
+		return at->has_step ? at->step : at->epoch;
+	return acc_count_through(&g->count, at);
 }
 
 const char *

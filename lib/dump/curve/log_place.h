@@ -25,6 +25,8 @@ bool acc_log_place(struct acc_str s, struct log_place *at);
 /* Its step, counted through; of evaluations, the last step of training if there was one. Remembers
  * where the log is. */
 int64_t acc_log_through(struct log_reader *g, const struct log_place *at, bool evaluates);
+/* The step of a place that has both, counted through. */
+int64_t acc_count_through(struct log_count *c, const struct log_place *at);
 /* Is it a count of steps? */
 bool acc_log_is_step(const struct log_pair *f);
 /* "val/" or "test/" if words before the line's numbers say that it evaluates; else "". */

@@ -1,0 +1,75 @@
+/* What the names of tables of curves, and of their columns, say. */
+#include <string.h>
+
+#include "dump/curve/curve_csv.h"
+
+/* "run-RUN-tag-TAG.csv", as TensorBoard's page names what it saves. */
+void
+acc_csv_from_name(struct acc_str stem, struct column *c)
+{
+	static const char mid[] = "-tag-";
+	const size_t n = sizeof mid - 1;
+	const char *end = stem.p + stem.n;
+	const char *p = acc_str_starts(stem, "run-") ? memmem(stem.p, stem.n, mid, n) : NULL;
+	c->tag = stem;
+	if (p == NULL || p + n == end)
+		return;
+	c->run = (struct acc_str){stem.p + 4, (uint32_t)(p - stem.p) - 4};
+	c->tag = (struct acc_str){p + n, (uint32_t)(end - p - n)};
+}
+
+/* "run - metric", as W&B's page names its columns. The columns of least and largest value of
+ * what it drew as one point say nothing new. */
+void
+acc_csv_from_wandb(struct column *c)
+{
+	struct acc_str t = c->tag;
+	if (acc_str_ends(t, "__MIN") || acc_str_ends(t, "__MAX"))
+		c->leave = true;
+	for (uint32_t i = t.n; i > 3; i--) {
+		if (memcmp(t.p + i - 3, " - ", 3) != 0)
+			continue;
+		c->run = (struct acc_str){t.p, i - 3};
+		c->tag = (struct acc_str){t.p + i, t.n - i};
+		if (c->tag.n > 0 && c->tag.p[0] == '_')
+			c->leave = true;
+		return;
+	}
+}
+
+/* What a file of the monitor is about: grad_reduced_0-99.csv, module_rank3.csv */
+struct acc_str
+acc_csv_kind(struct acc_str stem)
+{
+	const char *rank = stem.n == 0 ? NULL : memmem(stem.p, stem.n, "rank", 4);
+	while (stem.n > 0 && strchr("0123456789-_", stem.p[stem.n - 1]) != NULL)
+		stem.n--;
+	if (acc_str_ends(stem, "_step")) /* weight_grad_step0-99.csv, of its second version */
+		stem.n -= 5;
+	if (rank == NULL)
+		return stem;
+	struct acc_str after = {rank + 4, 0};
+	if (stem.p + stem.n > after.p)
+		after.n = (uint32_t)(stem.p + stem.n - after.p);
+	while (after.n > 0 && strchr("0123456789-_", after.p[0]) != NULL) {
+		after.p++;
+		after.n--;
+	}
+	stem.n = (uint32_t)(rank - stem.p);
+	while (stem.n > 0 && stem.p[stem.n - 1] == '_')
+		stem.n--;
+	return stem.n > 0 ? stem : after;
+}
+
+/* What divides the names in a file's first line: of spreadsheets where the comma is the point a
+ * semicolon. */
+char
+acc_csv_divides(const char *p, const char *end)
+{
+	const char *nl = p == end ? NULL : memchr(p, '\n', (size_t)(end - p));
+	const size_t n = (size_t)((nl == NULL ? end : nl) - p);
+	return n == 0 || memchr(p, ',', n) != NULL ? ','
+	       : memchr(p, ';', n) != NULL         ? ';'
+	       : memchr(p, '\t', n) != NULL        ? '\t'
+						   : ',';
+}
