@@ -161,7 +161,7 @@ list() { # keys, files and options...
 		run -0 list key,value t.sh
 		[ "$(tr '\t\n' '= ' <<<"$output")" = "$2 " ] || { echo "$1"; echo "$output"; return 1; }
 	}
-	shell 'python x.py --a 1 --b -2.5 -v --c=x --d' 'a=1 b=-2.5 c=x d=true'
+	shell 'python x.py --a 1 --b -2.5 -v --c=x --d' 'a=1 b=-2.5 v=true c=x d=true'
 	shell 'A=1 B=2 python x.py --a $A' 'A=1 B=2 a=1'
 	shell 'N=$((2*(3+4)-10/3%2)); python x.py --n $N --m $((N / 0))' 'n=13 m=$((N / 0))'
 	shell "CMD='--a \$X'"$'\nexport X=5\nsrun bash -c "python x.py $CMD --b"' 'X=5 a=5 b=true'

@@ -6,7 +6,8 @@
  *	betas = [0.9, 0.999]                         train = [dict(type='Crop', size=8), dict(type='Flip')]
  *
  * Both are optimizer.lr and optimizer.betas; of a list that holds tables each has its number, train.0.size. What is
- * no literal is left out, and said.
+ * no literal is left out, and said. So are "config.lr = 0.1" and "_C.SOLVER.BASE_LR = 0.1" read, lr and
+ * SOLVER.BASE_LR.
  */
 #include "dump/config/param.h"
 #include "dump/say.h"
@@ -20,6 +21,7 @@ struct reader {
 	const char *p, *end;
 	uint64_t line;
 	bool toml;
+	bool makes; /* inside a function that makes it */
 	char key[4096];
 	uint32_t nkey;
 	struct acc_buf text; /* of a value */
@@ -225,17 +227,23 @@ key_part(struct reader *r, int *rc)
 	return r->text.n > 0;
 }
 
+/* Names of the configuration itself, in Python: config.lr is lr. */
+static const char roots[] = "config cfg _C C conf cfgs args opt hparams hps self";
+
 /* a."b".c: put below the key so far. */
 static bool
 dotted(struct reader *r, int *rc)
 {
-	for (;;) {
+	for (bool first = r->nkey == 0;; first = false) {
 		blanks(r, false);
 		if (!key_part(r, rc))
 			return false;
-		below(r, (struct acc_str){(const char *)r->text.p, (uint32_t)r->text.n});
+		const struct acc_str name = {(const char *)r->text.p, (uint32_t)r->text.n};
+		const bool more = r->p < r->end && *r->p == '.';
+		if (r->toml || !first || !more || !acc_word_in(roots, name))
+			below(r, name);
 		blanks(r, false);
-		if (!r->toml || r->p == r->end || *r->p != '.')
+		if (r->p == r->end || *r->p != '.')
 			return true;
 		r->p++;
 	}
@@ -316,6 +324,16 @@ tables(struct reader *r, int depth, struct acc_err *e)
 	return rc == 0 || rc == ACC_EFORMAT ? 1 : rc;
 }
 
+/* "edict()", "CN()": it is empty, what it holds is assigned later. */
+static bool
+is_empty_call(struct reader *r)
+{
+	const char *q = r->p;
+	while (q < r->end && (name_char(*q) || *q == '.'))
+		q++;
+	return !r->toml && q > r->p && r->end - q > 1 && q[0] == '(' && q[1] == ')';
+}
+
 /* What is assigned to the key so far. ACC_EFORMAT: it could not be told where it ends. */
 static int
 value(struct reader *r, int depth, uint64_t line, struct acc_err *e)
@@ -346,9 +364,10 @@ value(struct reader *r, int depth, uint64_t line, struct acc_err *e)
 	if (rc < 0)
 		return acc_nomem(e);
 	if (!good) {
-		leave(r, line);
 		r->p = start;
 		r->line = first;
+		if (!is_empty_call(r))
+			leave(r, line);
 		skip(r, depth > 0);
 		return 0;
 	}
@@ -410,6 +429,14 @@ assignment(struct reader *r, struct acc_err *e)
 	return got;
 }
 
+/* "def get_config():" of those who use ml_collections: what it assigns is the configuration. */
+static bool
+makes(const struct reader *r)
+{
+	static const char def[] = "def get_config(";
+	return (size_t)(r->end - r->p) > sizeof def && memcmp(r->p, def, sizeof def - 1) == 0;
+}
+
 static int
 lines(struct reader *r, struct acc_err *e)
 {
@@ -422,11 +449,13 @@ lines(struct reader *r, struct acc_err *e)
 			r->p++;
 			continue;
 		}
-		if (r->toml)
+		if (r->toml || r->makes)
 			blanks(r, false);
 		const char c = r->p < r->end ? *r->p : '\n';
 		if (c == '[' && r->toml)
 			rc = header(r, &counts, e);
+		else if (!r->toml && makes(r))
+			r->makes = true;
 		else if (c == '"' || c == '\'' ? r->toml : name_char(c))
 			rc = assignment(r, e);
 		else if (c == '"' || c == '\'')
@@ -447,7 +476,7 @@ static bool
 only_assigns(struct acc_str s)
 {
 	static const char *const others[] = {"import ", "from ", "with read_base", "@", ")", "]",
-		"}", "#", "'''", "\"\"\"", "if ", "else", "del "};
+		"}", "#", "'''", "\"\"\"", "if ", "else", "del ", "def get_config("};
 	unsigned n = 0;
 	bool text = false; /* inside a string of several lines */
 	while (s.n > 0) {
@@ -462,8 +491,9 @@ only_assigns(struct acc_str s)
 			t.n > 0 && (q = memmem(q, (size_t)(t.p + t.n - q), "\"\"\"", 3)) != NULL;
 			q += 3)
 			text = !text;
-		while (i < t.n && name_char(t.p[i]))
+		while (i < t.n && (name_char(t.p[i]) || (i > 0 && t.p[i] == '.')))
 			i++;
+		n += acc_str_starts(t, "def get_config(");
 		if (!known && i > 0) {
 			struct acc_str rest = acc_str_trim((struct acc_str){t.p + i, t.n - i});
 			known = rest.n > 1 &&

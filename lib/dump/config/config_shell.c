@@ -6,8 +6,10 @@
  *	ARGS="--num-layers 32 --swiglu"
  *	torchrun --nnodes 2 pretrain.py $ARGS       nnodes 2, num_layers 32, swiglu true
  *	python -m verl.trainer.main_ppo a.lr=1e-6 +b.seed=7 ~c       a.lr 1e-6, b.seed 7, ~c null
+ *	python train.py --config-file a.yaml SOLVER.BASE_LR 0.01     config_file a.yaml, SOLVER.BASE_LR 0.01
  */
 #include "dump/config/param.h"
+#include "dump/say.h"
 #include "io/shell.h"
 
 #include <stdlib.h>
@@ -17,6 +19,10 @@ struct script {
 	struct acc_err *e;
 	bool command;   /* one that trains was found */
 	bool overrides; /* of Hydra: names are the program's own */
+	bool yacs;      /* in capitals, without a sign */
+	unsigned left;  /* words of it that are no options; the first: */
+	uint32_t left_line;
+	char left_word[64];
 };
 
 static int
@@ -95,6 +101,22 @@ is_override(const struct acc_shell_word *w, struct acc_str *key, struct acc_str 
 	return true;
 }
 
+/* MODEL.WEIGHTS, as yacs and Detectron have it, and OUTPUT_DIR behind such: its value follows. */
+static bool
+is_yacs(const struct acc_shell_word *w, uint32_t n, bool yacs)
+{
+	bool dot = yacs, letter = false;
+	for (uint32_t i = 0; i < w->s.n; i++) {
+		const char c = w->s.p[i];
+		dot = dot || (c == '.' && letter);
+		letter = c >= 'A' && c <= 'Z';
+		if (!letter && c != '.' && c != '_' && (i == 0 || c < '0' || c > '9'))
+			return false;
+		letter = letter || (c != '.' && dot);
+	}
+	return dot && letter && w->s.n > 1 && !w->open && n > 1 && !is_option(&w[1]);
+}
+
 /* Ends it an option's values? Behind one value any does, else one with a dot in its name. */
 static bool
 ends_values(const struct acc_shell_word *w, bool any)
@@ -108,7 +130,8 @@ ends_values(const struct acc_shell_word *w, bool any)
 static int64_t
 option(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum dialect d, bool maybe)
 {
-	struct acc_str key = {w->s.p + 2, w->s.n - 2};
+	const uint32_t dashes = is_option(w) ? 2 : 1;
+	struct acc_str key = {w->s.p + dashes, w->s.n - dashes};
 	struct acc_buf b = {0};
 	uint32_t used = 1, cut = 0;
 	int rc = 0;
@@ -119,7 +142,8 @@ option(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum diale
 		key.n = cut;
 	} else {
 		for (; used < n && rc == 0 && !is_option(&w[used]) && !is_short(&w[used]) &&
-			!is_unknown_list(&w[used]) && !ends_values(&w[used], used > 1);
+			!is_unknown_list(&w[used]) && !ends_values(&w[used], used > 1) &&
+			!is_yacs(&w[used], n - used, sc->yacs);
 			used++) {
 			if (b.n > 0)
 				rc = acc_buf_add(&b, " ", 1);
@@ -137,18 +161,37 @@ option(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum diale
 	return rc < 0 ? rc : (int64_t)used;
 }
 
+/* A word that nothing takes. */
+static void
+leave(struct script *sc, const struct acc_shell_word *w)
+{
+	if (w->s.n == 0 || w->open || sc->left++ > 0)
+		return;
+	sc->left_line = w->line;
+	snprintf(sc->left_word, sizeof sc->left_word, "%.*s", w->s.n < 60 ? (int)w->s.n : 60, w->s.p);
+}
+
 static int
 options(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum dialect d, bool maybe)
 {
 	struct acc_str key, value;
 	for (uint32_t i = 0; i < n;) {
-		int64_t used = is_option(&w[i]) ? option(sc, &w[i], n - i, d, maybe) : 1;
-		if (used == 1 && !is_option(&w[i]) && d == DIALECT_OTHER &&
+		/* -lr 0.1 is an option of the program's, -u one of python's. */
+		const bool opens = is_option(&w[i]) || (is_short(&w[i]) && d == DIALECT_OTHER && sc->command);
+		int64_t used = opens ? option(sc, &w[i], n - i, d, maybe) : 1;
+		if (used == 1 && !opens && d == DIALECT_OTHER &&
 			is_override(&w[i], &key, &value)) {
 			sc->overrides = true;
 			used = put(sc, key, value, w[i].line, d, maybe || w[i].maybe) < 0
 				       ? ACC_ENOMEM
 				       : 1;
+		} else if (!opens && d == DIALECT_OTHER && is_yacs(&w[i], n - i, sc->yacs)) {
+			sc->overrides = sc->yacs = true;
+			used = put(sc, w[i].s, w[i + 1].s, w[i].line, d, maybe || w[i].maybe) < 0
+				       ? ACC_ENOMEM
+				       : 2;
+		} else if (!opens && d == DIALECT_OTHER && sc->command) {
+			leave(sc, &w[i]);
 		}
 		if (used < 0)
 			return sc->e->code != 0 ? sc->e->code : (int)used;
@@ -200,9 +243,12 @@ command(void *arg, const struct acc_shell_word *w, uint32_t n, bool maybe)
 			   : acc_str_ends(w[i].s, ".py"))
 			at = i;
 	}
+	bool names_task = false; /* swift sft, llamafactory-cli train */
 	for (uint32_t i = 0; i < n && at == n && !is_option(&w[i]); i++)
-		if (is_trainer(w[i].s))
+		if (is_trainer(w[i].s)) {
 			at = i;
+			names_task = i + 1 < n && !is_option(&w[i + 1]);
+		}
 	/* A command line alone, as it is noted down, may begin with its options. */
 	if (at == n && !is_option(&w[0]))
 		return 0;
@@ -210,6 +256,7 @@ command(void *arg, const struct acc_shell_word *w, uint32_t n, bool maybe)
 		return options(sc, w, n, DIALECT_OTHER, maybe);
 	sc->command = true;
 	int rc = options(sc, w, at, DIALECT_LAUNCH, maybe);
+	at += names_task;
 	return rc < 0 ? rc : options(sc, w + at + 1, n - at - 1, DIALECT_OTHER, maybe);
 }
 
@@ -304,6 +351,12 @@ read_script(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		rc = acc_params_put(&sc.ps, "shell",
 			sc.overrides ? acc_params_own(&sc.ps) : acc_params_guess(&sc.ps),
 			"no command line with options and no exported variable in it", e);
+	if (rc == 0 && sc.left == 1)
+		acc_dump_note(c, path, "line %llu: '%s' is not read",
+			(unsigned long long)sc.left_line, sc.left_word);
+	else if (rc == 0 && sc.left > 1)
+		acc_dump_note(c, path, "line %llu: '%s' is not read, nor are %u more words",
+			(unsigned long long)sc.left_line, sc.left_word, sc.left - 1);
 	acc_params_close(&sc.ps);
 	return rc;
 }

@@ -133,7 +133,8 @@ acc_log_pairs(struct acc_str s, struct log_pair *out, int max)
 			out[n].end = after;
 			n++;
 		} else if (number == NULL && v > stop && v < end && digit(*v)) {
-			for (after = v; after < end && (word_char(*after) || *after == ',');
+			for (after = v; after < end && (word_char(*after) ||
+							       (*after == ',' && after + 1 < end && digit(after[1])));
 				after++)
 				;
 		}
