@@ -859,7 +859,7 @@ logs() { # losses of the device as awk computes them of the bench's, perhaps its
 	lines 1.005 >near.log
 	accalign apart.log bench.log >pairs.acc
 	curve 1 pairs.acc
-	is actor/grad_norm '.rule == "parted" and .change == 21 and (.change_rel - 0.05 | fabs) < 1e-6 and .change_t == null'
+	is actor/grad_norm '.rule == "parted" and .parted == 21 and .parted_steps == 20 and (.parted_rel - 0.05 | fabs) < 1e-6 and .parted_even > 0.9'
 	says "from step 21 on, 5.0 % of the bench's on average, always to one side"
 	run -0 accdiff near.log bench.log
 }

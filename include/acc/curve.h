@@ -53,6 +53,8 @@ struct acc_change {
 	size_t at;            /* the first value of the other level, as best it can be told */
 	double t;             /* of the difference of the levels, the largest of all points */
 	double before, after; /* the mean on either side; NAN: fewer than 400 values */
+	double times,
+		even; /* of acc_change_sharp: the least behind it, in parts of the largest before, and of the mean */
 };
 /* n finite values in the order of steps. They are averaged in at most 256 blocks. An
  * autoregression of order 2, fitted to what the best two levels leave over, is removed; then the t
@@ -63,9 +65,10 @@ struct acc_change {
  * series. Blocks worth fewer than 10 independent ones (20 below 640 values) tell nothing.
  */
 void acc_change_test(const double *d, size_t n, struct acc_change *out);
-/* The same where it needs no test, from 20 values on: at least 10 before it, of which none is a tenth of any behind it,
- * and at least 10 behind it, all to one side. out->before is the largest of those before, without its sign. */
-bool acc_change_sharp(const double *d, size_t n, struct acc_change *out);
+/* The same where it needs no test: the split behind which all values are to one side and the least of them is the most
+ * times the largest before it, out->before, without its sign. At least 1; 1e9 where those before it are 0. Others say
+ * how many it takes. room has n places. */
+bool acc_change_sharp(const double *d, size_t n, double *room, struct acc_change *out);
 /* Probability that Student's t with df degrees of freedom is farther from 0 than t. */
 double acc_student_p(double t, double df);
 

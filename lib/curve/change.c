@@ -141,31 +141,30 @@ refine(const double *d, size_t n, const struct work *k, size_t at)
 }
 
 bool
-acc_change_sharp(const double *d, size_t n, struct acc_change *out)
+acc_change_sharp(const double *d, size_t n, double *room, struct acc_change *out)
 {
-	enum { TIMES = 10 };
-	double most = 0, before = 0,
-	       sum = 0; /* the largest of all so far, and of those before `at` */
-	size_t at = 0;
 	*out = (struct acc_change){.t = NAN, .before = NAN, .after = NAN};
-	/* What is not far from all before it, or to the other side, ends the level: no later beginning of that can hold,
-	 * as what it began with is before it, then. */
-	for (size_t i = 0; i < n; i++) {
-		const bool far = fabs(d[i]) > TIMES * most;
-		if (i < EDGE || !(fabs(d[i]) > TIMES * before) || (d[i] > 0) != (d[at] > 0)) {
-			at = i >= EDGE && far ? i : i + 1;
-			before = at == i ? most : fmax(most, fabs(d[i]));
-			sum = 0;
+	/* The least of the values from i on, where all are to one side; else 0. */
+	for (size_t i = n; i-- > 0;) {
+		const double next = i + 1 < n ? room[i + 1] : fabs(d[i]);
+		room[i] = i + 1 < n && (d[i] > 0) != (d[i + 1] > 0) ? 0 : fmin(fabs(d[i]), next);
+	}
+	double most = 0, sum = 0; /* of those before i */
+	for (size_t i = 1; i < n; i++) {
+		most = fmax(most, fabs(d[i - 1]));
+		const double times = room[i] > 1e9 * most ? 1e9 : room[i] / most;
+		if (room[i] > most && times > out->times) {
+			out->found = true;
+			out->times = times;
+			out->at = i;
+			out->before = most;
 		}
-		sum += at <= i ? d[i] : 0;
-		most = fmax(most, fabs(d[i]));
 	}
-	out->told = out->found = n >= 2 * EDGE && n - at >= EDGE && at < n;
-	if (out->found) {
-		out->at = at;
-		out->before = before;
-		out->after = sum / (double)(n - at);
-	}
+	for (size_t i = out->at; i < n; i++)
+		sum += d[i];
+	out->told = n > 1;
+	out->after = out->found ? sum / (double)(n - out->at) : NAN;
+	out->even = out->found && sum != 0 ? room[out->at] / fabs(out->after) : NAN;
 	return out->found;
 }
 

@@ -23,10 +23,10 @@ role_of(struct acc_str tag)
 		{"*pg_loss", ROLE_POLICY},
 		{"*policy_gradient_loss", ROLE_POLICY},
 		{"*policy_loss", ROLE_POLICY},
-		{"*loss", ROLE_LOSS},      /* CELoss, train/box_loss */
-		{"loss/*", ROLE_LOSS},     /* MindSpore's summaries: loss/auto */
+		{"*loss", ROLE_LOSS},  /* CELoss, train/box_loss */
+		{"loss/*", ROLE_LOSS}, /* MindSpore's summaries: loss/auto */
 		{"*loss_scale*", ROLE_NONE},
-		{"loss_*", ROLE_LOSS}, /* loss_bbox, loss_ce of detectors */
+		{"loss_*", ROLE_LOSS},     /* loss_bbox, loss_ce of detectors */
 		{"*loss_step", ROLE_LOSS}, /* Lightning, on_step and on_epoch */
 		{"*loss_epoch", ROLE_LOSS},
 		{"learning_rate*", ROLE_RATE},

@@ -45,6 +45,11 @@ struct figures {
 	int64_t change;    /* from here on it keeps another level */
 	double change_rel; /* mean relative difference from there on */
 	double change_t;
+	int64_t parted; /* of a split of the steps, the first behind it: those are all off to one side, */
+	uint64_t parted_steps;   /* as many on either side at least, */
+	double parted_times;     /* the least by so many times the largest before, */
+	double parted_even;      /* and in parts of their mean, */
+	double parted_rel;       /* which is this, relative */
 	double slope;            /* of the difference, by least squares, each step */
 	double final, final_rel; /* mean difference of the last tenth */
 	uint64_t nonfinite;      /* steps at which NaN or Inf differ */

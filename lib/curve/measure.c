@@ -248,8 +248,14 @@ change(struct figures *f, const struct acc_point *const *p, size_t n, bool sharp
 			return;
 		room[i] = (p[i]->v[CURVE_A] - p[i]->v[CURVE_B]) / b;
 	}
-	if (!sharp || !acc_change_sharp(room, n, &ch))
-		acc_change_test(room, n, &ch);
+	if (sharp && acc_change_sharp(room, n, room + n, &ch)) {
+		f->parted = p[ch.at]->step;
+		f->parted_steps = ch.at < n - ch.at ? ch.at : n - ch.at;
+		f->parted_times = ch.times;
+		f->parted_even = ch.even;
+		f->parted_rel = ch.after;
+	}
+	acc_change_test(room, n, &ch);
 	if (!ch.found)
 		return;
 	f->change = p[ch.at]->step;
@@ -335,6 +341,10 @@ acc_curve_measure(struct curve *c, struct acc_err *e)
 		.change = INT64_MIN,
 		.change_rel = NAN,
 		.change_t = NAN,
+		.parted = INT64_MIN,
+		.parted_times = NAN,
+		.parted_even = NAN,
+		.parted_rel = NAN,
 		.final = NAN,
 		.final_rel = NAN,
 		.nan = {INT64_MIN, INT64_MIN},
@@ -348,7 +358,7 @@ acc_curve_measure(struct curve *c, struct acc_err *e)
 			.phi = NAN,
 			.eff = NAN}};
 	const struct acc_point **p = malloc((c->n + 1) * sizeof(struct acc_point *));
-	double *room = malloc((c->n + 1) * sizeof *room);
+	double *room = malloc((2 * c->n + 1) * sizeof *room);
 	int rc = p == NULL || room == NULL ? acc_nomem(e) : measure(c, p, room, e);
 	free(p);
 	free(room);

@@ -65,6 +65,11 @@ put_series(struct acc_rec *r, const struct figures *f)
 	rc |= put_step(r, "", "change", f->change);
 	rc |= put_number(r, "change_rel", f->change_rel);
 	rc |= put_number(r, "change_t", f->change_t);
+	rc |= put_step(r, "", "parted", f->parted);
+	rc |= put_count(r, "", "parted_steps", f->parted_steps);
+	rc |= put_number(r, "parted_times", f->parted_times);
+	rc |= put_number(r, "parted_even", f->parted_even);
+	rc |= put_number(r, "parted_rel", f->parted_rel);
 	return rc | acc_add(r, "", "signs", acc_uint(f->drift.signs));
 }
 

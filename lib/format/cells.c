@@ -25,11 +25,12 @@ static const char *const curve_keys[] = {"kind", "tag", "class", "role", "n", "b
 	"first", "beyond", "stays", "apart", "nonfinite", "neither", "lost", "res", "max_abs", "at",
 	"max_rel", "most_rel", "mean_abs", "mean_rel", "late_abs", "begin_abs", "begin_rel",
 	"final", "final_rel", "offset", "offset_rel", "offset_p", "slope", "trend_p", "drift",
-	"change", "change_rel", "change_t", "signs", "a.nan", "b.nan", "a.spikes", "a.spike",
-	"b.spikes", "b.spike", "a.only", "b.only", "a.repeated", "b.repeated", "shift", "lr0",
-	"noise.runs", "noise.max_abs", "noise.mean_abs", "noise.mean_rel", "outside", "inside",
-	"bad", "rule", "value", "limit", "limit_from", "why", "what", "name", "stage", "step",
-	"dump", "ranked", "text", NULL};
+	"change", "change_rel", "change_t", "parted", "parted_steps", "parted_times", "parted_even",
+	"parted_rel", "signs", "a.nan", "b.nan", "a.spikes", "a.spike", "b.spikes", "b.spike",
+	"a.only", "b.only", "a.repeated", "b.repeated", "shift", "lr0", "noise.runs",
+	"noise.max_abs", "noise.mean_abs", "noise.mean_rel", "outside", "inside", "bad", "rule",
+	"value", "limit", "limit_from", "why", "what", "name", "stage", "step", "dump", "ranked",
+	"text", NULL};
 static const char *const curve_short[] = {"tag", "n", "first", "beyond", "max_abs", "at",
 	"mean_rel", "begin_rel", "final_rel", "drift", "inside", "bad", "rule", NULL};
 static const char *const point_keys[] = {"kind", "a.tag", "b.tag", "a.step", "b.step", "a.value",

@@ -47,13 +47,17 @@ const struct acc_known acc_known[] = {
 			"begin_rel") WHOLE("final") WHOLE("final_rel") WHOLE("offset_rel")
 			WHOLE("offset_p") WHOLE("slope") WHOLE("trend_p") WHOLE("drift") WHOLE(
 				"signs") WHOLE("change") WHOLE("change_rel") WHOLE("change_t")
-				WHOLE("nonfinite") WHOLE("neither") WHOLE("lost") WHOLE(
-					"shift") WHOLE("lr0") WHOLE("counted") WHOLE("inside")
-					WHOLE("outside") WHOLE("noise.runs") WHOLE("noise.max_abs")
-						WHOLE("noise.mean_abs") WHOLE("noise.mean_rel")
-							SIDED("nan") SIDED("spikes") SIDED("spike")
-								SIDED("only") SIDED("repeated")
-									SIDED("interval")
+				WHOLE("parted") WHOLE("parted_steps") WHOLE("parted_times") WHOLE(
+					"parted_even") WHOLE("parted_rel") WHOLE("nonfinite")
+					WHOLE("neither") WHOLE("lost") WHOLE("shift") WHOLE(
+						"lr0") WHOLE("counted") WHOLE("inside")
+						WHOLE("outside") WHOLE("noise.runs") WHOLE(
+							"noise.max_abs") WHOLE("noise.mean_abs")
+							WHOLE("noise.mean_rel")
+								SIDED("nan") SIDED("spikes") SIDED(
+									"spike") SIDED("only")
+									SIDED("repeated") SIDED(
+										"interval")
 										SIDED("constant")
 	/* pair, finding, verdict */
 	WHOLE("how") WHOLE("sure") WHOLE("note") WHOLE("what") WHOLE("comm") WHOLE("stage")

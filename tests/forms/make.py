@@ -189,6 +189,56 @@ form("mmengine.py", "toml", "assignments in Python", "MMEngine 0.10", "Config", 
      "type='BN')),\n)\nlr = 0.02  # of 16\nimg_scale = (1333, 800)\ntrain_pipeline = [\n    dict(type='Load'),\n    dict(type="
      "'Resize', scale=img_scale, keep_ratio=True),\n]\noptim_wrapper = dict(optimizer=dict(type='SGD', lr=lr, weight_decay=1e-4))\n")
 
+# Kinds that public repositories have, each written anew.
+form("batches.csv", "csv", "batches that each epoch counts anew", "anybody", "-",
+     "Gen_Loss 6 0 0.9 5 0.4; Disc_Loss 6 0 1.9 5 1.4",
+     "Epoch,Batch,Gen Loss,Disc Loss\n" + lines(lambda i: f"{i // 3},{i % 3},{.9 - i * .1:.1f},{1.9 - i * .1:.1f}", range(6)))
+form("counted.log", "log", "lines that name their epoch alone", "anybody", "counted",
+     "Batch_loss 12 1 9 12 7.9; Average_Train_Loss 2 6 8.7 12 8.1; Val_BLEU_2 2 6 70 12 71",
+     "".join(f"2025-03-02 05:16:2{e} - INFO - ##### Epoch {e} #####\n"
+             + lines(lambda i: f"2025-03-02 05:16:21 - INFO - Epoch {e} - Batch loss: {9 - (6 * e - 6 + i) * .1:.1f}", range(6))
+             + f"INFO - Epoch {e} - Average Train Loss: {9.3 - e * .6:.1f}\nINFO - Epoch {e} - Val BLEU-2: {69 + e}\n"
+             for e in (1, 2)))
+form("behind.log", "log", "a message behind another program's bar", "tqdm", "stderr and stdout in one file",
+     "train_loss 3 0 2.4 2 2.2; top_1_acc 3 0 0.1 2 0.3; top_5_acc 3 0 0.5 2 0.7",
+     lines(lambda e: f"\r100%|██████████| 68/68 [00:24<00:00, 63.8it/s]epoch   {e} | train_loss: {2.4 - e * .1:.1f} | "
+           f"top 1 acc: 0.{e + 1} | top 5 acc: 0.{e + 5}", range(3)))
+form("steps.log", "log", "steps beside epochs, of a run that went on from a checkpoint", "anybody", "the last counts",
+     "loss 8 0 3 240 2.5",
+     lines(lambda i: f"Train: STEP {i * 40} - EPOCH {i}/10 | loss: {3 - i * .1 if i < 5 else 2.5:.1f}", range(5))
+     + lines(lambda i: f"Train: STEP {i * 40} - EPOCH {i}/10 | loss: 2.5", (4, 5, 6)))
+form("ids.log", "log", "PaddleRec's console", "PaddleRec", "its mean of an epoch is a line of its own",
+     "loss 6 0 0.9 1250 0.4; mean/loss 2 500 0.65 1250 0.35",
+     "".join(lines(lambda b: f"2022-04-12 19:36:09,623 - INFO - epoch: {e}, batch_id: {b * 250}, AUC:0.9, "
+                   f"loss:{.9 - .3 * e - .1 * b:.1f}, ips: 1848.8 ins/s", range(3))
+             + f"2022-04-12 19:50:00,000 - INFO - epoch: {e} done, AUC: 0.9,loss:{.65 - .3 * e:.2f}, epoch time: 9.8 s\n"
+             for e in (0, 1)))
+form("score.log", "log", "Deeplearning4j's scores", "Deeplearning4j 1.0", "ScoreIterationListener",
+     "loss 4 0 1.6 300 1.3",
+     lines(lambda i: f"06:36:5{i}.403 [main] INFO org.deeplearning4j.optimize.listeners.ScoreIterationListener - "
+           f"Score at iteration {i * 100} is {1.6 - i * .1:.1f}", range(4)))
+form("detr.jsonl", "log", "DETR's JSON without an epoch", "DETR", "counted",
+     "train_loss 12 1 26 12 20.5; test_loss 12 1 27 12 21.5",
+     lines(lambda i: f'{{"train_lr": 0.0001, "train_loss": {26 - i * .5}, "test_loss": {27 - i * .5}, "n_parameters": 41}}',
+           range(12)))
+form("settings.log", "log", "settings as a dict, epochs of training and evaluation", "ST-GCN", "its console",
+     "mean_loss 3 1 5 3 4; val/mean_loss 1 2 6.5 2 6.5",
+     "[03.24.23|09:56:11] Parameters:\n{'phase': 'train', 'debug': False, 'step': [20, 30], 'base_lr': 0.1, 'num_epoch': 50}\n"
+     + "".join(f"[03.24.23|09:58:1{e}] Training epoch: {e}\n[03.24.23|09:58:13] \tmean_loss: {5.5 - e * .5:.1f}\n"
+               + (f"[03.24.23|09:58:14] Eval epoch: {e}\n[03.24.23|09:58:15] \tmean_loss: 6.5\n" if e == 2 else "")
+               for e in (1, 2, 3)))
+form("attributes.py", "toml", "attributes in Python", "yacs, EasyDict", "config/",
+     "batch_size=128; lr=0.2; SOLVER.BASE_LR=3e-4; val_targets=[lfw, agedb_30]",
+     "from easydict import EasyDict as edict\n\nconfig = edict()\nconfig.batch_size = 128\nconfig.lr = 0.2\n"
+     "_C = edict()\n_C.SOLVER.BASE_LR = 3e-4\nconfig.val_targets = ['lfw', \"agedb_30\"]\n")
+form("get_config.py", "toml", "a function that makes the configuration", "ml_collections", "get_config",
+     "batch_size=4096; optimizer.lr=3e-4",
+     "import ml_collections\n\n\ndef get_config():\n  config = ml_collections.ConfigDict()\n  config.batch_size = 4096\n"
+     "  config.optimizer = ml_collections.ConfigDict()\n  config.optimizer.lr = 3e-4\n  return config\n")
+form("yacs.sh", "shell", "names in capitals, each before its value", "yacs, Detectron2", "tools/train.py",
+     "config_file=a.yml; lr=0.1; MODEL.DEVICE_ID=('3'); OUTPUT_DIR=out",
+     "python3 tools/train.py --config_file a.yml -lr 0.1 MODEL.DEVICE_ID \"('3')\" OUTPUT_DIR out\n")
+
 with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
     for row in sorted(ROWS):
         f.write("\t".join(c or "-" for c in row) + "\n")

@@ -140,7 +140,7 @@ change(void)
 	static const struct {
 		double phi, sd;
 	} noises[] = {{0, 0.01}, {0.7, 0.005}, {0.95, 0.002}};
-	double x[1000], off;
+	double x[1000], room[1000], off;
 	struct acc_change c;
 	for (size_t i = 0; i < 1000; i++)
 		x[i] = 0;
@@ -155,15 +155,22 @@ change(void)
 	/* What needs no test: 0.25 from place 413 on, 100 times what came before. */
 	for (size_t i = 0; i < 413; i++)
 		x[i] = i % 2 == 0 ? 0.0025 : -0.001;
-	ok(acc_change_sharp(x + 393, 50, &c) && c.at == 20 && c.after == 0.25 && c.before == 0.0025,
+	ok(acc_change_sharp(x + 393, 50, room, &c) && c.at == 20 && c.after == 0.25 &&
+			c.before == 0.0025 && c.times == 100 && c.even == 1,
 		"a sharp step among 50 values");
-	ok(acc_change_sharp(x + 403, 20, &c) && c.at == 10, "ten before and ten behind are enough");
-	ok(!acc_change_sharp(x + 404, 30, &c), "nine before it are not");
-	ok(!acc_change_sharp(x + 393, 29, &c), "nor are nine behind it");
+	ok(acc_change_sharp(x + 400, 100, room, &c) && c.at == 13,
+		"the same place whatever the rest");
 	x[420] = -0.25;
-	ok(acc_change_sharp(x + 393, 50, &c) == false, "what goes to both sides is none");
+	ok(!acc_change_sharp(x + 393, 50, room, &c), "what goes to both sides is none");
 	x[420] = 0.02;
-	ok(!acc_change_sharp(x + 393, 50, &c), "nor what comes near those before again");
+	ok(!acc_change_sharp(x + 393, 50, room, &c) || c.times < 10,
+		"nor what comes near those before again");
+	x[420] = 0.25;
+	for (size_t i = 393; i < 413; i++)
+		x[i] = 0;
+	x[430] = 0.1;
+	ok(acc_change_sharp(x + 393, 40, room, &c) && c.at == 20 && c.times == 1e9 && c.even < 0.5,
+		"equal before, and uneven behind");
 	for (size_t i = 0; i < sizeof noises / sizeof *noises; i++) {
 		double alarm = changes(noises[i].phi, noises[i].sd, 0, &off);
 		double found = changes(noises[i].phi, noises[i].sd, 0.005, &off);
@@ -176,12 +183,13 @@ change(void)
 static void
 noise_is_blunt(void)
 {
-	double x[60];
+	double x[60], room[60];
 	struct acc_change c;
 	unsigned sharp = 0;
 	for (int k = 0; k < 2000; k++) {
 		series(x, 60, 0.98, 0.01, 0, 0);
-		sharp += acc_change_sharp(x, 60, &c);
+		sharp += acc_change_sharp(x, 60, room, &c) && c.times > 10 && c.at >= 10 &&
+			 c.at <= 50;
 	}
 	ok(sharp == 0, "noise is never sharp: %u of 2000", sharp);
 }

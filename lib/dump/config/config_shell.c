@@ -168,7 +168,8 @@ leave(struct script *sc, const struct acc_shell_word *w)
 	if (w->s.n == 0 || w->open || sc->left++ > 0)
 		return;
 	sc->left_line = w->line;
-	snprintf(sc->left_word, sizeof sc->left_word, "%.*s", w->s.n < 60 ? (int)w->s.n : 60, w->s.p);
+	snprintf(sc->left_word, sizeof sc->left_word, "%.*s", w->s.n < 60 ? (int)w->s.n : 60,
+		w->s.p);
 }
 
 static int
@@ -177,10 +178,10 @@ options(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum dial
 	struct acc_str key, value;
 	for (uint32_t i = 0; i < n;) {
 		/* -lr 0.1 is an option of the program's, -u one of python's. */
-		const bool opens = is_option(&w[i]) || (is_short(&w[i]) && d == DIALECT_OTHER && sc->command);
+		const bool opens = is_option(&w[i]) ||
+				   (is_short(&w[i]) && d == DIALECT_OTHER && sc->command);
 		int64_t used = opens ? option(sc, &w[i], n - i, d, maybe) : 1;
-		if (used == 1 && !opens && d == DIALECT_OTHER &&
-			is_override(&w[i], &key, &value)) {
+		if (used == 1 && !opens && d == DIALECT_OTHER && is_override(&w[i], &key, &value)) {
 			sc->overrides = true;
 			used = put(sc, key, value, w[i].line, d, maybe || w[i].maybe) < 0
 				       ? ACC_ENOMEM

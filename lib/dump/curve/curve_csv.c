@@ -243,7 +243,8 @@ static int64_t
 through(struct sheet *s, const struct acc_str *f, int64_t step)
 {
 	struct log_place at = {.has_step = true, .has_epoch = true, .step = step, .anew = s->part};
-	if (s->epoch < 0 || s->monitor || s->name >= 0 || s->run >= 0 || !step_of(f[s->epoch], &at.epoch))
+	if (s->epoch < 0 || s->monitor || s->name >= 0 || s->run >= 0 ||
+		!step_of(f[s->epoch], &at.epoch))
 		return step;
 	if (!s->part && s->count.seen && step == s->count.step)
 		return s->count.through;

@@ -30,13 +30,13 @@ struct log_guess {
 	uint64_t before_key;
 	double before_value;
 	unsigned losses,
-		again;    /* lines with a loss, and those that repeat that of the line before */
-	char step[40];    /* what the log calls a step */
-	char header[512]; /* the last line without numbers, or a table's names */
-	bool placed;      /* a line that is nothing but a place, */
-	int64_t place;    /* which is this epoch or step: later lines without one are of it, */
-	const char *mode; /* and so is this */
-	bool ordinal;     /* lines of an epoch name that alone, and are counted: */
+		again;        /* lines with a loss, and those that repeat that of the line before */
+	char step[40];        /* what the log calls a step */
+	char header[512];     /* the last line without numbers, or a table's names */
+	bool placed;          /* a line that is nothing but a place, */
+	int64_t place;        /* which is this epoch or step: later lines without one are of it, */
+	const char *mode;     /* and so is this */
+	bool ordinal;         /* lines of an epoch name that alone, and are counted: */
 	uint64_t counted_key; /* those with this loss */
 	unsigned falls;       /* lines whose step is none behind that of the line before */
 };

@@ -231,6 +231,8 @@ step_of(struct log_reader *g, const struct log_place *at, const struct log_pair 
 		g->counted = true;
 		return g->ordinal += key == u->counted_key;
 	}
+	if (u->ordinal && g->has_step)
+		return g->step;
 	if (!g->count.seen || !g->has_step || loss == NULL || !u->has_before || **mode != '\0' ||
 		u->before_key != acc_hash(loss->key.p, loss->key.n))
 		return acc_log_through(g, at, false);
@@ -250,7 +252,8 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	int n = acc_log_pairs(s, f, LOG_PAIRS);
 	note_rank(g, f, n);
 	n = curves_of(s, f, n, &at);
-	if (!settle_place(g, s, &at, f, n, found) || n == 0 || (configures(s) && loss_of(f, n) == NULL))
+	if (!settle_place(g, s, &at, f, n, found) || n == 0 ||
+		(configures(s) && loss_of(f, n) == NULL))
 		return 0;
 	const char *mode = mode_of(s, &f[0]);
 	if (!found && *mode == '\0' && g->guess.mode != NULL)

@@ -59,7 +59,8 @@ belongs(struct acc_str word)
 static const char *
 counted_word(struct acc_str w, const char *end)
 {
-	static const char *const things[] = {"top", "head", "layer", "task", "class", "level", "scale"};
+	static const char *const things[] = {"top", "head", "layer", "task", "class", "level",
+		"scale"};
 	const char *p = w.p + w.n;
 	if (p + 1 >= end || *p != ' ' || !digit(p[1]) || !ACC_LOG_IS(w, things))
 		return NULL;
@@ -120,8 +121,10 @@ acc_log_pairs(struct acc_str s, struct log_pair *out, int max)
 			q++;
 		for (stop = q; stop > p && (stop[-1] == '-' || stop[-1] == '.'); stop--)
 			;
-		const char *number = counted_word((struct acc_str){p, (uint32_t)(q - p)}, end), *v = marks(stop, end);
-		const char *after = v > stop && number == NULL ? acc_log_number(v, end, &out[n].v) : NULL;
+		const char *number = counted_word((struct acc_str){p, (uint32_t)(q - p)}, end),
+			   *v = marks(stop, end);
+		const char *after = v > stop && number == NULL ? acc_log_number(v, end, &out[n].v)
+							       : NULL;
 		if (name == NULL || words == WORDS) {
 			name = p;
 			words = 0;
@@ -133,8 +136,9 @@ acc_log_pairs(struct acc_str s, struct log_pair *out, int max)
 			out[n].end = after;
 			n++;
 		} else if (number == NULL && v > stop && v < end && digit(*v)) {
-			for (after = v; after < end && (word_char(*after) ||
-							       (*after == ',' && after + 1 < end && digit(after[1])));
+			for (after = v; after < end &&
+					(word_char(*after) || (*after == ',' && after + 1 < end &&
+								      digit(after[1])));
 				after++)
 				;
 		}

@@ -212,7 +212,8 @@ acc_count_through(struct log_count *c, const struct log_place *at)
 		/* An epoch that was before begins a run that goes on from a checkpoint; where steps went on over
 		 * epochs, one that does not is printed again. */
 		c->onward += at->step > c->step && at->epoch > c->epoch;
-		if (c->anew || (at->step <= c->step && at->epoch > c->epoch && c->onward < ONWARD)) {
+		if (c->anew ||
+			(at->step <= c->step && at->epoch > c->epoch && c->onward < ONWARD)) {
 			c->anew = true;
 			c->before = before(c, at);
 			if (at->epoch == c->base + 1)

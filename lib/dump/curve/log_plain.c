@@ -109,7 +109,8 @@ end_of_bar(struct acc_str s)
 	int depth = 1;
 	for (p = open; open != NULL && p < end && depth > 0; p++)
 		depth += *p == '[' ? 1 : *p == ']' ? -1 : 0;
-	return open != NULL && depth == 0 && memchr(open, '/', (size_t)(p - open)) != NULL ? p : NULL;
+	return open != NULL && depth == 0 && memchr(open, '/', (size_t)(p - open)) != NULL ? p
+											   : NULL;
 }
 
 void
