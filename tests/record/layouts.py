@@ -372,7 +372,7 @@ def main():
         print(*names(), sep="\n")
         return
     out = words[0]
-    for name in words[1:] or [*names(), *sorted({bench(k) for k in FAULTS})]:
+    for name in words[1:] or [*names(), *sorted({bench(k) for k in FAULTS} - set(FAULTS))]:
         for level in levels:
             record(out, name, level)
 
