@@ -4,6 +4,7 @@
 #include "acc/say.h"
 #include "replay/impl.h"
 #include "audit/data_records.h"
+#include "audit/spans.h"
 #include "ranks/fleet.h"
 
 #include <stdlib.h>
@@ -15,10 +16,9 @@ enum { MAX_THREADS = 16, QUEUE = 64, ROOM = 4 << 20 };
 #define BUDGET ((uint64_t)256 << 20)
 #define PART ((uint64_t)32 << 20)
 
-struct span { /* the records of a call stand together */
-	size_t first, n;
-	bool backward;
-	bool again; /* after a backward call of the same op call whose gradients want one themselves */
+struct left { /* a record that nothing could be said of: why */
+	size_t line;
+	const char *skip;
 };
 
 struct acc_audit {
@@ -29,11 +29,8 @@ struct acc_audit {
 	acc_audit_trouble_fn *trouble;
 	void *arg;
 	struct acc_spool *spool;
-	struct acc_buf at;      /* of uint64_t: the records' handles */
-	struct acc_buf span;    /* of struct span */
-	struct acc_map forward; /* which span is the forward call of a key */
-	struct acc_map graphs; /* keys whose backward call has gradients that want one themselves */
-	struct acc_buf key;    /* of the call that records are coming of */
+	struct acc_buf at; /* of uint64_t: the records' handles */
+	struct acc_spans calls;
 	struct acc_data_records *data;
 	/* the run */
 	pthread_mutex_t lock, files;
@@ -45,6 +42,9 @@ struct acc_audit {
 	struct acc_err err; /* the first failure of a thread */
 	struct acc_audited *result;
 	size_t nresult, cap_result;
+	struct left *left;
+	size_t nleft, cap_left;
+	struct acc_map why;   /* texts that were kept: which of left has them */
 	struct acc_arena mem; /* of what results point to */
 };
 
@@ -83,123 +83,22 @@ acc_audit_close(struct acc_audit *a)
 	acc_spool_close(a->spool);
 	acc_data_close(a->data);
 	acc_buf_release(&a->at);
-	acc_buf_release(&a->span);
-	acc_buf_release(&a->key);
-	acc_map_release(&a->forward);
-	acc_map_release(&a->graphs);
+	acc_spans_release(&a->calls);
+	acc_map_release(&a->why);
 	acc_arena_release(&a->mem);
 	pthread_mutex_destroy(&a->lock);
 	pthread_mutex_destroy(&a->files);
 	pthread_cond_destroy(&a->more);
 	pthread_cond_destroy(&a->room);
 	free(a->result);
+	free(a->left);
 	free(a);
 }
-
-/* --- which records are a call --- */
 
 static size_t
 records(const struct acc_audit *a)
 {
 	return a->at.n / sizeof(uint64_t);
-}
-
-static struct span *
-spans(const struct acc_audit *a, size_t *n)
-{
-	*n = a->span.n / sizeof(struct span);
-	return (struct span *)(void *)a->span.p;
-}
-
-/* What tells calls apart; and, with the pass left out, what a backward call shares with its
- * forward call. */
-static int
-key_of(const struct acc_rec *r, bool pass, struct acc_buf *out)
-{
-	static const char *const texts[] = {"src", "op"};
-	static const char *const ints[] = {"step", "rank", "proc", "call"};
-	int rc = 0;
-	out->n = 0;
-	for (size_t i = 0; i < 2 && rc == 0; i++) {
-		struct acc_str s = acc_get_text(r, "", texts[i]);
-		rc = acc_buf_add(out, s.p, s.n);
-		if (rc == 0)
-			rc = acc_buf_add(out, "", 1);
-	}
-	for (size_t i = 0; i < 4 && rc == 0; i++) {
-		int64_t v = acc_get_int(r, "", ints[i], INT64_MIN);
-		rc = acc_buf_add(out, &v, sizeof v);
-	}
-	if (rc == 0 && pass) {
-		struct acc_str s = acc_get_text(r, "", "key");
-		rc = acc_buf_add(out, s.p, s.n);
-	}
-	return rc;
-}
-
-static int
-start(struct acc_audit *a, const struct acc_rec *r, bool backward)
-{
-	struct acc_buf key = {0};
-	struct span s = {.first = records(a), .backward = backward};
-	size_t n;
-	spans(a, &n);
-	int rc = key_of(r, false, &key);
-	struct acc_str k = {(const char *)key.p, (uint32_t)key.n};
-	s.again = rc == 0 && backward && acc_map_get(&a->graphs, k) != NULL;
-	uint64_t *at = rc == 0 && !backward ? acc_map_put(&a->forward, k, n) : NULL;
-	if (at != NULL)
-		*at = n;
-	else if (rc == 0 && !backward)
-		rc = ACC_ENOMEM;
-	acc_buf_release(&key);
-	return rc < 0 ? rc : acc_buf_add(&a->span, &s, sizeof s);
-}
-
-/* A gradient that has a graph: what is made of it has a gradient in this op call's operands, too. */
-static int
-note_graph(struct acc_audit *a, const struct acc_rec *r)
-{
-	struct acc_buf key = {0};
-	bool wants = false;
-	if (!acc_as_bool(acc_get(r, "", "requires_grad"), &wants) || !wants ||
-		!acc_str_is(acc_get_text(r, "", "io"), "out"))
-		return 0;
-	int rc = key_of(r, false, &key);
-	struct acc_str k = {(const char *)key.p, (uint32_t)key.n};
-	if (rc == 0 && acc_map_put(&a->graphs, k, 1) == NULL)
-		rc = ACC_ENOMEM;
-	acc_buf_release(&key);
-	return rc;
-}
-
-/* Does the record belong to a forward or backward call? */
-static int
-sort(struct acc_audit *a, const struct acc_rec *r)
-{
-	struct acc_str pass = acc_get_text(r, "", "pass");
-	bool backward = acc_str_is(pass, "backward");
-	struct acc_buf key = {0};
-	int rc = 0;
-	size_t n;
-	bool call = (acc_rec_is(r, "tensor") || acc_rec_is(r, "arg")) &&
-		    (backward || acc_str_is(pass, "forward"));
-	if (call)
-		rc = key_of(r, true, &key);
-	if (rc < 0)
-		return rc;
-	struct span *s = spans(a, &n);
-	bool same = call && n > 0 && key.n == a->key.n && memcmp(key.p, a->key.p, key.n) == 0 &&
-		    s[n - 1].first + s[n - 1].n == records(a);
-	acc_buf_release(&a->key);
-	a->key = key;
-	if (call && !same)
-		rc = start(a, r, backward);
-	if (rc == 0 && call) {
-		s = spans(a, &n);
-		s[n - 1].n++;
-	}
-	return rc == 0 && call && backward ? note_graph(a, r) : rc;
 }
 
 int
@@ -213,7 +112,7 @@ acc_audit_put(struct acc_audit *a, const struct acc_rec *r, struct acc_err *e)
 		rc = acc_roots_add(a->roots, r, e);
 	else if (acc_rec_is(r, "data"))
 		return acc_data_take(a->data, r, e);
-	else if (sort(a, r) < 0)
+	else if (acc_spans_add(&a->calls, r, records(a)) < 0)
 		return acc_nomem(e);
 	if (rc == 0)
 		rc = acc_spool_put(a->spool, r, &at, e);
@@ -234,7 +133,7 @@ get(struct acc_audit *a, size_t line, struct acc_rec **r, struct acc_err *e)
 /* --- running them --- */
 
 static int
-take(struct acc_audit *a, const struct span *s, struct acc_audit_job *j, bool of_forward,
+take(struct acc_audit *a, const struct acc_span *s, struct acc_audit_job *j, bool of_forward,
 	struct acc_err *e)
 {
 	struct acc_rec *r;
@@ -276,10 +175,9 @@ count(void *arg, struct acc_held *h)
 }
 
 static struct acc_audit_job *
-make(struct acc_audit *a, struct span *s, struct acc_err *e)
+make(struct acc_audit *a, const struct acc_span *s, struct acc_err *e)
 {
 	struct acc_audit_job *j = calloc(1, sizeof *j);
-	struct acc_rec *r;
 	if (j == NULL) {
 		acc_nomem(e);
 		return NULL;
@@ -288,20 +186,9 @@ make(struct acc_audit *a, struct span *s, struct acc_err *e)
 	j->again = s->again;
 	j->positional = a->positional;
 	int rc = take(a, s, j, !s->backward, e);
-	if (rc == 0 && s->backward && (rc = get(a, s->first, &r, e)) == 0) {
-		struct acc_buf key = {0};
-		size_t n;
-		if (key_of(r, false, &key) < 0)
-			rc = acc_nomem(e);
-		const uint64_t *at = rc < 0 ? NULL
-					    : acc_map_get(&a->forward,
-						      (struct acc_str){(const char *)key.p,
-							      (uint32_t)key.n});
-		acc_buf_release(&key);
-		const struct span *all = spans(a, &n);
-		if (at != NULL)
-			rc = take(a, &all[*at], j, true, e);
-	}
+	const struct acc_span *of = rc == 0 && s->backward ? acc_spans_forward(&a->calls, s) : NULL;
+	if (of != NULL)
+		rc = take(a, of, j, true, e);
 	const struct acc_pass_of *p = s->backward ? &j->bwd : &j->fwd;
 	acc_each_held(p->out, p->nout, count, &j->nresult);
 	if (rc == 0) {
@@ -322,6 +209,22 @@ lasting(struct acc_audit *a, const struct acc_audit_job *j, const char *s)
 	static char none[] = ACC_NOMEM_TEXT;
 	char *p = s == NULL ? NULL : acc_say_copy(&a->mem, &j->mem, s);
 	return s == NULL ? NULL : p == NULL ? none : p;
+}
+
+/* Of an output of which nothing but why it was not audited is to be said: few reasons for many of them. */
+static int
+leave(struct acc_audit *a, const struct acc_audit_job *j, const struct acc_audited *v)
+{
+	struct left *p = acc_grow(a->left, &a->cap_left, a->nleft + 1, sizeof *p, NULL);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	a->left = p;
+	const uint64_t *at = acc_map_get(&a->why, acc_str(v->skip));
+	p[a->nleft] = (struct left){v->line, at != NULL ? p[*at].skip : lasting(a, j, v->skip)};
+	if (at == NULL && acc_map_put(&a->why, acc_str(v->skip), a->nleft) == NULL)
+		return ACC_ENOMEM;
+	a->nleft++;
+	return 0;
 }
 
 /* With the lock held: the results go to their places. */
@@ -415,10 +318,8 @@ budget(const struct acc_audit *a)
 
 /* With the lock held: places for the results, in the order of the records. */
 static int
-submit(struct acc_audit *a, struct acc_audit_job *j)
+reserve(struct acc_audit *a, struct acc_audit_job *j)
 {
-	while (a->tail - a->head == QUEUE || (a->busy > 0 && a->busy + j->need > budget(a)))
-		pthread_cond_wait(&a->room, &a->lock);
 	j->at = a->nresult;
 	struct acc_audited *p = acc_grow(a->result, &a->cap_result, a->nresult + j->nresult,
 		sizeof *p, NULL);
@@ -427,10 +328,45 @@ submit(struct acc_audit *a, struct acc_audit_job *j)
 	a->result = p;
 	for (uint32_t k = 0; k < j->nresult; k++)
 		p[a->nresult++] = (struct acc_audited){.skip = ACC_NOMEM_TEXT};
+	return 0;
+}
+
+/* With the lock held. */
+static int
+submit(struct acc_audit *a, struct acc_audit_job *j)
+{
+	while (a->tail - a->head == QUEUE || (a->busy > 0 && a->busy + j->need > budget(a)))
+		pthread_cond_wait(&a->room, &a->lock);
+	if (reserve(a, j) < 0)
+		return ACC_ENOMEM;
 	a->busy += j->need;
 	a->queue[a->tail++ % QUEUE] = j;
 	pthread_cond_signal(&a->more);
 	return 0;
+}
+
+/* A call of which there is nothing to read: no thread is woken for it, nor are all its results kept. */
+static int
+run_empty(struct acc_audit *a, struct acc_audit_job *j, struct acc_reader *reader)
+{
+	bool left = true;
+	int rc = 0;
+	j->reader = reader;
+	acc_audit_job_run(j);
+	for (uint32_t k = 0; k < j->nresult; k++)
+		left &= j->result[k].skip != NULL && j->result[k].cause == NULL && !j->unread;
+	for (uint32_t k = 0; k < j->nresult && left && rc == 0; k++)
+		rc = leave(a, j, &j->result[k]);
+	if (left) {
+		drop(j);
+		return rc;
+	}
+	pthread_mutex_lock(&a->lock);
+	rc = reserve(a, j);
+	if (rc == 0)
+		finish(a, j, j->at);
+	pthread_mutex_unlock(&a->lock);
+	return rc;
 }
 
 static int
@@ -440,20 +376,16 @@ run(struct acc_audit *a, struct acc_err *e)
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	unsigned want = a->opt.threads > 0 ? a->opt.threads : cpus > 0 ? (unsigned)cpus : 1;
 	unsigned started = 0;
-	size_t n;
 	int rc = 0;
 	want = want > MAX_THREADS ? MAX_THREADS : want;
 	while (started < want && pthread_create(&thread[started], NULL, work, a) == 0)
 		started++;
-	struct acc_reader own = {0}; /* where no thread could be started */
-	if (started == 0)
-		own = reader_new(a);
-	struct span *s = spans(a, &n);
-	for (size_t i = 0; i < n && rc == 0; i++) {
-		struct acc_audit_job *j = make(a, &s[i], e);
-		if (j == NULL) {
-			rc = ACC_ENOMEM;
-			break;
+	struct acc_reader own = reader_new(a);
+	for (size_t i = 0; i < a->calls.n && rc == 0; i++) {
+		struct acc_audit_job *j = make(a, &a->calls.v[i], e);
+		if (j == NULL || j->bytes == 0) {
+			rc = j == NULL ? ACC_ENOMEM : run_empty(a, j, &own);
+			continue;
 		}
 		j->need = need(j);
 		if (a->opt.room > 0 && j->need > a->opt.room)
@@ -470,8 +402,7 @@ run(struct acc_audit *a, struct acc_err *e)
 	pthread_mutex_unlock(&a->lock);
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(thread[i], NULL);
-	if (started == 0)
-		reader_free(&own);
+	reader_free(&own);
 	return rc < 0 ? acc_rec_fail(e, rc) : 0;
 }
 
@@ -552,11 +483,10 @@ get_whole(void *arg, size_t line, struct acc_rec **r, struct acc_err *e)
 static int
 compare_ranks(struct acc_audit *a, struct acc_fleet *f, struct acc_err *e)
 {
-	size_t n;
-	const struct span *s = spans(a, &n);
+	const struct acc_span *s = a->calls.v;
 	int rc = acc_fleet_open(f, a->roots, get_whole, a, e);
 	f->use = a->opt.rule_use;
-	for (size_t i = 0; i < n && rc == 0 && !a->opt.compared; i++)
+	for (size_t i = 0; i < a->calls.n && rc == 0 && !a->opt.compared; i++)
 		rc = acc_fleet_add(f, s[i].first, s[i].n, s[i].backward, e);
 	return rc == 0 ? acc_fleet_judge(f, e) : rc;
 }
@@ -584,7 +514,7 @@ static int
 put_out(struct acc_audit *a, struct acc_fleet *f, struct acc_err *e)
 {
 	struct acc_rec *r;
-	size_t k = 0;
+	size_t k = 0, left = 0;
 	int rc = 0;
 	for (size_t i = 0; i < records(a) && rc == 0; i++) {
 		const struct acc_fleet_verdict *v = acc_fleet_at(f, i);
@@ -592,12 +522,17 @@ put_out(struct acc_audit *a, struct acc_fleet *f, struct acc_err *e)
 		rc = get(a, i, &r, e);
 		if (rc == 0 && k < a->nresult && a->result[k].line == i)
 			own = &a->result[k++];
+		const char *skip = rc == 0 && left < a->nleft && a->left[left].line == i
+					   ? a->left[left++].skip
+					   : NULL;
 		bool bad = own != NULL && own->skip == NULL && !acc_audited_good(own);
 		if (rc == 0 && v != NULL && !bad) {
 			rc = annotate_rank(r, &f->mem, v);
 		} else if (rc == 0 && own != NULL) {
 			report(a, r, own);
 			rc = annotate(r, a, own);
+		} else if (skip != NULL) {
+			rc = acc_put(r, "", "audit.skip", acc_ctext(skip));
 		}
 		const struct acc_fleet_doubt *doubt = rc == 0 ? acc_fleet_doubted(f, i) : NULL;
 		if (doubt != NULL)

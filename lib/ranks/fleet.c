@@ -27,8 +27,9 @@ acc_fleet_close(struct acc_fleet *f)
 	acc_arena_release(&f->mem);
 }
 
-static int
-add_rank(struct acc_fleet *f, int64_t rank, struct acc_err *e)
+/* Where it is, or belongs. */
+static size_t
+place_of(const struct acc_fleet *f, int64_t rank)
 {
 	size_t lo = 0, hi = f->nrank;
 	while (lo < hi) {
@@ -38,6 +39,20 @@ add_rank(struct acc_fleet *f, int64_t rank, struct acc_err *e)
 		else
 			hi = mid;
 	}
+	return lo;
+}
+
+size_t
+acc_fleet_index(const struct acc_fleet *f, int64_t rank)
+{
+	const size_t i = place_of(f, rank);
+	return i < f->nrank && f->rank[i] == rank ? i : f->nrank;
+}
+
+static int
+add_rank(struct acc_fleet *f, int64_t rank, struct acc_err *e)
+{
+	const size_t lo = place_of(f, rank);
 	if (lo < f->nrank && f->rank[lo] == rank)
 		return 0;
 	int64_t *p = acc_grow(f->rank, &f->cap_rank, f->nrank + 1, sizeof *p, e);

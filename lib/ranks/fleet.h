@@ -66,6 +66,8 @@ struct acc_fleet {
 
 int acc_fleet_open(struct acc_fleet *f, struct acc_roots *roots, acc_fleet_get_fn *get, void *arg,
 	struct acc_err *e);
+/* Which of the ranks it is; their number: none. */
+size_t acc_fleet_index(const struct acc_fleet *f, int64_t rank);
 /* A call whose records are these. 0 or < 0. */
 int acc_fleet_add(struct acc_fleet *f, size_t line, size_t n, bool backward, struct acc_err *e);
 /* When all were added: communication, then replicas. 0 or < 0. */

@@ -184,13 +184,13 @@ draws(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_f
 			*out = (struct origin){&t->call[asked], drawn};
 		return 0;
 	}
-	for (size_t i = 0; i < t->f->ncall && out->at == NULL; i++) {
+	for (size_t i = acc_calls_of(t, of->rank); i < t->f->ncall && out->at == NULL;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		const struct acc_replica_seen *x = acc_seen_real(t, c, true);
 		enum acc_alike is = ACC_EQUAL;
-		if (c->k->rank != of->rank || c->k->step != of->step || c->k->talks ||
-			c->k->backward || c->module || x == NULL ||
-			!acc_replicas_peers(t, g, c, peer) || !same_given(t, g, peer))
+		if (c->k->step != of->step || c->k->talks || c->k->backward || c->module ||
+			x == NULL || !acc_replicas_peers(t, g, c, peer) || !same_given(t, g, peer))
 			continue;
 		int rc = acc_replicas_alike(t, g, peer, (uint32_t)(x - t->seen) - c->first, &is, e);
 		if (rc < 0)

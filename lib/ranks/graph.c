@@ -101,10 +101,8 @@ acc_replicas_group(struct acc_replicas *t, const int64_t *rank, uint32_t n, bool
 	if (n < 2 || t->ngroup == MOST_GROUPS)
 		return 0;
 	for (uint32_t i = 0; i < n; i++) { /* as a list, and of ranks that are here */
-		bool is = i == 0 || rank[i] > rank[i - 1], here = false;
-		for (size_t j = 0; j < t->f->nrank && is && !here; j++)
-			here = t->f->rank[j] == rank[i];
-		if (!here)
+		const bool rises = i == 0 || rank[i] > rank[i - 1];
+		if (!rises || acc_fleet_index(t->f, rank[i]) == t->f->nrank)
 			return 0;
 	}
 	struct acc_rank_group *p = acc_grow(t->group, &t->cap_group, t->ngroup + 1, sizeof *p, e);
@@ -382,6 +380,7 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 		.first = (uint32_t)t->nseen,
 		.behind = c->behind,
 		.amid = c->amid,
+		.next = c->next,
 		.raw = true};
 	const struct acc_fleet_call *k = c->k;
 	int rc = add_step(t, k->step, e);
@@ -443,6 +442,31 @@ find_behind(struct acc_replicas *t, struct acc_err *e)
 	return rc;
 }
 
+/* The calls of each rank, one after the other: what asks for those of one does not see all. */
+static int
+chain(struct acc_replicas *t, struct acc_err *e)
+{
+	const struct acc_fleet *f = t->f;
+	t->begin = malloc(f->nrank * sizeof *t->begin);
+	if (t->begin == NULL)
+		return acc_nomem(e);
+	for (size_t i = 0; i < f->nrank; i++)
+		t->begin[i] = (uint32_t)f->ncall;
+	for (size_t i = f->ncall; i-- > 0;) {
+		uint32_t *begin = &t->begin[acc_fleet_index(f, f->call[i].rank)];
+		t->call[i].next = *begin;
+		*begin = (uint32_t)i;
+	}
+	return 0;
+}
+
+uint32_t
+acc_calls_of(const struct acc_replicas *t, int64_t rank)
+{
+	const size_t i = acc_fleet_index(t->f, rank);
+	return i < t->f->nrank ? t->begin[i] : (uint32_t)t->f->ncall;
+}
+
 int
 acc_replicas_read(struct acc_replicas *t, struct acc_err *e)
 {
@@ -455,7 +479,8 @@ acc_replicas_read(struct acc_replicas *t, struct acc_err *e)
 		return acc_nomem(e);
 	t->b = t->a + ACC_CHUNK;
 	struct acc_ids runs = {0};
-	int rc = find_behind(t, e);
+	int rc = chain(t, e);
+	rc = rc < 0 ? rc : find_behind(t, e);
 	for (uint32_t i = 0; i < f->ncall && rc == 0; i++) {
 		const struct acc_fleet_call *k = &f->call[i];
 		uint64_t run = acc_seen_place(k->step, k->rank, 0);
@@ -497,9 +522,11 @@ acc_replicas_release(struct acc_replicas *t)
 	acc_ids_release(&t->roles);
 	acc_ids_release(&t->lined);
 	acc_ids_release(&t->drawn);
+	acc_ids_release(&t->amid);
 	acc_ids_release(&t->mixed);
 	free(t->account);
 	free(t->crossed);
+	free(t->begin);
 	free(t->stage);
 	free(t->seen);
 	free(t->call);

@@ -31,6 +31,7 @@ struct acc_replica_seen { /* a tensor record */
 struct acc_seen_call {
 	const struct acc_fleet_call *k;
 	uint32_t first, n; /* of its tensors */
+	uint32_t next;     /* call of its rank; the number of all behind the last */
 	uint64_t args;     /* a hash of its arguments that are no tensors */
 	uint64_t line;     /* of its operator and the stack it was called from; 0: unknown */
 	const struct acc_op_info *info; /* NULL: unknown */
@@ -92,6 +93,7 @@ struct acc_replicas {
 	struct acc_ids first;    /* the call that a weight is first given to */
 	struct acc_ids shared;   /* and another one: its gradient is the sum of several */
 	struct acc_ids used;     /* the first call that is given a weight, by step and rank */
+	uint32_t *begin;         /* the first call of each rank */
 	int64_t *step;           /* rising */
 	size_t nstep, cap_step;
 	struct acc_rank_group *group;
@@ -101,6 +103,7 @@ struct acc_replicas {
 		lined; /* calls by step, rank, line and how many of that there are before; see weight_drift.c */
 	struct acc_ids
 		drawn; /* see forward_parts.c: by step, rank and group, a call; or behind the last */
+	struct acc_ids amid;  /* see gradient_divisor.c */
 	struct acc_ids mixed; /* marks of weights of which acc_rule_mix has said why they part */
 	struct acc_account *account; /* see account.h */
 	size_t naccount;
@@ -121,6 +124,8 @@ int acc_replicas_group(struct acc_replicas *t, const int64_t *rank, uint32_t n, 
 	struct acc_err *e);
 /* Adds those of ranks that hold the same weights, two and more that are not one number (holders.c). 0 or < 0. */
 int acc_replicas_held(struct acc_replicas *t, struct acc_err *e);
+/* The first call of a rank, from which `next` leads to its others; the number of all: there is none. */
+uint32_t acc_calls_of(const struct acc_replicas *t, int64_t rank);
 /* The same call on another rank, or in another step; NULL: there is none. */
 const struct acc_seen_call *acc_replicas_call(const struct acc_replicas *t, int64_t step,
 	int64_t rank, uint64_t key);

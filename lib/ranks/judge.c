@@ -349,9 +349,9 @@ static void
 look(struct acc_replicas *t, struct acc_rank_group *g, const struct acc_seen_call **peer)
 {
 	const struct parting p = {.t = t, .g = g, .peer = peer};
-	for (size_t i = 0; i < t->f->ncall; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || c->k->backward)
+		if (c->k->step != t->step[0] || c->k->backward)
 			continue;
 		if (!acc_replicas_peers(t, g, c, peer)) {
 			/* A part of another shape is one, too. */
@@ -438,9 +438,9 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 		look(t, g, p.peer);
 	if (rc == 0 && !g->held)
 		rc = ACC_RULE(t->f, gradient_shapes, acc_rule_shapes(t, g, p.peer, e));
-	for (size_t i = 0; i < t->f->ncall && rc == 0; i++)
-		if (t->call[i].k->rank == g->rank[0] &&
-			acc_replicas_peers(t, g, &t->call[i], p.peer))
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && rc == 0;
+		i = t->call[i].next)
+		if (acc_replicas_peers(t, g, &t->call[i], p.peer))
 			rc = visit(&p, e);
 	if (rc == 0 && !g->held)
 		rc = judge_whole(&p, g, e);

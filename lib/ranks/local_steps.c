@@ -26,14 +26,16 @@ acc_seen_joins(const struct acc_replicas *t, const struct acc_seen_call *c, int6
 static bool
 joins_any(const struct acc_replicas *t, int64_t step, int64_t a, int64_t b)
 {
-	bool backward[2] = {false, false};
-	for (size_t i = 0; i < t->f->ncall; i++) {
-		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->step != step || (c->k->rank != a && c->k->rank != b))
-			continue;
-		backward[c->k->rank == b] |= c->k->backward;
-		if (backward[c->k->rank == b] && c->reduces && acc_seen_real(t, c, false) != NULL)
-			return true;
+	for (int k = 0; k < 2; k++) {
+		bool backward = false;
+		for (size_t i = acc_calls_of(t, k ? b : a); i < t->f->ncall; i = t->call[i].next) {
+			const struct acc_seen_call *c = &t->call[i];
+			if (c->k->step != step)
+				continue;
+			backward |= c->k->backward;
+			if (backward && c->reduces && acc_seen_real(t, c, false) != NULL)
+				return true;
+		}
 	}
 	return false;
 }
@@ -42,16 +44,16 @@ joins_any(const struct acc_replicas *t, int64_t step, int64_t a, int64_t b)
 static bool
 exchange(const struct acc_replicas *t, int64_t a, int64_t b)
 {
-	const struct acc_seen_call *back[2] = {NULL, NULL};
-	for (const struct acc_seen_call *c = t->call; c < t->call + t->f->ncall; c++) {
-		if (c->k->rank != a && c->k->rank != b)
-			continue;
-		const struct acc_seen_call **last = &back[c->k->rank == b];
-		if (c->k->backward)
-			*last = c;
-		else if (c->k->talks && *last != NULL && acc_seen_beside(*last, c) &&
-			 acc_seen_real(t, c, false) != NULL)
-			return true;
+	for (int k = 0; k < 2; k++) {
+		const struct acc_seen_call *last = NULL;
+		for (size_t i = acc_calls_of(t, k ? b : a); i < t->f->ncall; i = t->call[i].next) {
+			const struct acc_seen_call *c = &t->call[i];
+			if (c->k->backward)
+				last = c;
+			else if (c->k->talks && last != NULL && acc_seen_beside(last, c) &&
+				 acc_seen_real(t, c, false) != NULL)
+				return true;
+		}
 	}
 	return false;
 }
@@ -104,10 +106,10 @@ static int
 join_again(struct acc_replicas *t, int64_t step, int64_t a, int64_t b, struct acc_err *e)
 {
 	uint64_t n = 0;
-	for (size_t i = 0; i < t->f->ncall && n < LIMIT_REPLICA_SCALED; i++) {
+	for (size_t i = acc_calls_of(t, a); i < t->f->ncall && n < LIMIT_REPLICA_SCALED;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i],
-					   *o = c->k->rank != a || c->k->step <= step ||
-								!c->optimizer
+					   *o = c->k->step <= step || !c->optimizer
 							? NULL
 							: acc_replicas_call(t, c->k->step, b,
 								  c->k->key);
@@ -138,9 +140,9 @@ acc_replicas_own_ways(struct acc_replicas *t, int64_t step, const struct acc_rep
 	*is = known == 1;
 	if (known != ACC_NOID)
 		return 0;
-	for (size_t i = 0; i < t->f->ncall; i++) {
+	for (size_t i = acc_calls_of(t, k->rank); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->step != k->step || c->k->rank != k->rank)
+		if (c->k->step != k->step)
 			continue;
 		for (uint32_t j = c->first; j < c->first + c->n; j++)
 			if (t->seen[j].leaf)

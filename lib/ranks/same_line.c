@@ -34,11 +34,9 @@ int
 acc_seen_likes_of(const struct acc_replicas *t, int64_t rank, struct acc_seen_likes *out,
 	struct acc_err *e)
 {
-	for (uint32_t i = 0; i < t->f->ncall; i++) {
+	for (uint32_t i = acc_calls_of(t, rank); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		const uint64_t line = c->k->rank != rank || c->k->step != t->step[0]
-					      ? 0
-					      : acc_seen_line(t, c);
+		const uint64_t line = c->k->step != t->step[0] ? 0 : acc_seen_line(t, c);
 		if (line == 0)
 			continue;
 		struct acc_seen_like *p = acc_grow(out->like, &out->cap, out->n + 1, sizeof *p, e);

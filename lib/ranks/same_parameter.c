@@ -18,20 +18,6 @@ struct start { /* how a rank begins the first step */
 	bool uses, talks, sends, gives; /* a weight; with one rank; gives: what it made by one */
 };
 
-static size_t
-index_of(const struct acc_replicas *t, int64_t rank)
-{
-	size_t lo = 0, hi = t->f->nrank;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (t->f->rank[mid] < rank)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < t->f->nrank && t->f->rank[lo] == rank ? lo : t->f->nrank;
-}
-
 static void
 note_start(const struct acc_replicas *t, const struct acc_seen_call *c, struct start *s)
 {
@@ -57,7 +43,7 @@ giver_of(struct acc_replicas *t, const struct start *start, size_t i, size_t *gi
 	int rc = start[i].receives == NULL
 			 ? 0
 			 : acc_collective_read(t->f, start[i].receives->k, &got, &known, e);
-	size_t from = rc == 0 && known ? index_of(t, got.peer) : t->f->nrank;
+	size_t from = rc == 0 && known ? acc_fleet_index(t->f, got.peer) : t->f->nrank;
 	*giver = from < t->f->nrank && start[from].gives ? from : t->f->nrank;
 	return rc;
 }
@@ -74,7 +60,8 @@ acc_replicas_stages(struct acc_replicas *t, struct acc_err *e)
 		rc = acc_nomem(e);
 	for (size_t i = 0; i < t->f->ncall && rc == 0; i++)
 		if (t->call[i].k->step == t->step[0])
-			note_start(t, &t->call[i], &start[index_of(t, t->call[i].k->rank)]);
+			note_start(t, &t->call[i],
+				&start[acc_fleet_index(t->f, t->call[i].k->rank)]);
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = giver_of(t, start, i, &giver[i], e);
 	for (size_t i = 0; i < n && rc == 0;
@@ -92,12 +79,13 @@ acc_replicas_stages(struct acc_replicas *t, struct acc_err *e)
 static bool
 share_weight(const struct acc_replicas *t, uint64_t n, int64_t a, int64_t b)
 {
-	for (uint32_t i = 0; i < t->nseen; i++) {
-		const struct acc_replica_seen *s = &t->seen[i];
-		const struct acc_fleet_call *k = t->call[s->call].k;
-		if (s->leaf && s->n == n && k->rank == a && k->step == t->step[0] &&
-			acc_ids_get(&t->first, acc_seen_place(k->step, b, s->mark)) != ACC_NOID)
-			return true;
+	for (size_t i = acc_calls_of(t, a); i < t->f->ncall; i = t->call[i].next) {
+		const struct acc_seen_call *c = &t->call[i];
+		for (uint32_t j = c->first; j < c->first + c->n && c->k->step == t->step[0]; j++)
+			if (t->seen[j].leaf && t->seen[j].n == n &&
+				acc_ids_get(&t->first,
+					acc_seen_place(c->k->step, b, t->seen[j].mark)) != ACC_NOID)
+				return true;
 	}
 	return false;
 }
@@ -110,14 +98,15 @@ acc_rule_shared(struct acc_replicas *t, const struct acc_rank_group *g,
 	(void)room;
 	for (uint32_t i = 0; i < g->n; i++)
 		for (uint32_t k = 0; k < i; k++)
-			if (t->stage[index_of(t, g->rank[i])] == t->stage[index_of(t, g->rank[k])])
+			if (t->stage[acc_fleet_index(t->f, g->rank[i])] ==
+				t->stage[acc_fleet_index(t->f, g->rank[k])])
 				return 0;
-	for (size_t i = 0; i < t->f->ncall && t->nstep > 0; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && t->nstep > 0;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		const struct acc_replica_seen *in = acc_seen_real(t, c, false);
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || !c->reduces ||
-			in == NULL || !acc_seen_among(t, c, g) ||
-			!share_weight(t, in->n, g->rank[0], g->rank[1]))
+		if (c->k->step != t->step[0] || !c->reduces || in == NULL ||
+			!acc_seen_among(t, c, g) || !share_weight(t, in->n, g->rank[0], g->rank[1]))
 			continue;
 		int rc = acc_seen_averages(t, g, c, e);
 		if (rc != 0)
@@ -175,20 +164,23 @@ is_of(const struct acc_seen_call *c, struct place p)
 static bool
 all_there(const struct acc_replicas *t, struct place a, struct place b)
 {
+	const struct place side[] = {a, b};
 	uint64_t n[2] = {0, 0};
-	for (size_t i = 0; i < t->f->ncall; i++) {
-		const struct acc_seen_call *c = &t->call[i];
-		bool is[2] = {is_of(c, a), is_of(c, b)};
-		for (uint32_t j = c->first; (is[0] || is[1]) && j < c->first + c->n; j++) {
-			if (!is_weight(t, &t->seen[j]))
-				continue;
-			if (is[0] && weight_at(t, acc_replicas_call(t, b.step, b.rank, c->k->key),
-					     &t->seen[j]) == NULL)
-				return false;
-			n[0] += is[0];
-			n[1] += is[1];
+	for (int k = 0; k < 2; k++)
+		for (size_t i = acc_calls_of(t, side[k].rank); i < t->f->ncall;
+			i = t->call[i].next) {
+			const struct acc_seen_call *c = &t->call[i];
+			for (uint32_t j = c->first; is_of(c, side[k]) && j < c->first + c->n; j++) {
+				if (!is_weight(t, &t->seen[j]))
+					continue;
+				if (k == 0 &&
+					weight_at(t,
+						acc_replicas_call(t, b.step, b.rank, c->k->key),
+						&t->seen[j]) == NULL)
+					return false;
+				n[k]++;
+			}
 		}
-	}
 	return n[0] == n[1];
 }
 
@@ -246,7 +238,8 @@ look_steady(struct acc_replicas *t, struct place now, struct place was, bool *is
 {
 	int rc = 0;
 	*is = all_there(t, now, was);
-	for (size_t i = 0; i < t->f->ncall && rc == 0 && *is; i++) {
+	for (size_t i = acc_calls_of(t, now.rank); i < t->f->ncall && rc == 0 && *is;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		for (uint32_t j = c->first; is_of(c, now) && j < c->first + c->n && rc == 0 && *is;
 			j++) {
@@ -271,7 +264,8 @@ look_beside(struct acc_replicas *t, struct place a, struct place b, bool *is, st
 	uint64_t alike = 0, apart = 0, norms = 0, joins = 0;
 	int rc = 0;
 	*is = all_there(t, a, b);
-	for (size_t i = 0; i < t->f->ncall && rc == 0 && *is; i++) {
+	for (size_t i = acc_calls_of(t, a.rank); i < t->f->ncall && rc == 0 && *is;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		if (!is_of(c, a) || c->k->backward)
 			continue;
@@ -389,7 +383,9 @@ acc_replicas_one(struct acc_replicas *t, const struct acc_replica_seen *const w[
 	struct place a = place_of(t, w[0]), a0 = place_of(t, w[1]), b = place_of(t, w[2]),
 		     b0 = place_of(t, w[3]);
 	const struct acc_seen_call *ca = &t->call[w[1]->call], *cb = &t->call[w[3]->call];
-	bool flat = true, beside = t->stage[index_of(t, a.rank)] == t->stage[index_of(t, b.rank)],
+	bool flat = true,
+	     beside = t->stage[acc_fleet_index(t->f, a.rank)] ==
+		      t->stage[acc_fleet_index(t->f, b.rank)],
 	     own = false, steady[2] = {false, false};
 	int rc = w[1]->lone ? 0 : acc_replicas_flat(t, w[1], &flat, e);
 	*is = false;

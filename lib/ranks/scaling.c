@@ -212,10 +212,9 @@ acc_ways_collect(struct acc_ways *w, const struct acc_rank_group *g,
 {
 	struct acc_replicas *t = w->t;
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc >= 0; i++) {
+	for (size_t i = acc_calls_of(t, w->rank); i < t->f->ncall && rc >= 0; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != w->rank || c->k->step != t->step[0] || c->k->backward ||
-			c->k->talks)
+		if (c->k->step != t->step[0] || c->k->backward || c->k->talks)
 			continue;
 		/* Experts are given as many rows as are sent to them. */
 		const bool all = acc_replicas_peers(t, g, c, peer);

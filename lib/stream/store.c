@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SEGMENT = 32, FLUSH = 256 << 10, WINDOW = 64 << 10, LONG = 255 };
+enum { SEGMENT = 32, FLUSH = 256 << 10, WINDOW = 64 << 10, JUMP = 8 << 10, LONG = 255 };
 
 struct store_value {
 	const uint8_t *p;
@@ -36,16 +36,19 @@ struct acc_store {
 	uint32_t nsegment;       /* segments so far */
 	struct field_at *before; /* by slot */
 	size_t cap_before;
-	/* reading */
-	struct acc_buf in;
-	uint64_t in_at, cached; /* of the window; the segment that is decoded, or UINT64_MAX */
-	struct store_value *value, *latest; /* latest: by slot */
-	size_t cap_value, cap_latest;
-	struct {
-		struct store_keys *keys;
-		size_t first;
-	} rec[SEGMENT];
-	uint32_t nrec;
+	struct reading {
+		struct acc_buf in;
+		uint64_t in_at,
+			cached; /* of the window; the segment that is decoded, or UINT64_MAX */
+		struct store_value *value, *latest; /* latest: by slot */
+		size_t cap_value, cap_latest;
+		struct {
+			struct store_keys *keys;
+			size_t first;
+		} rec[SEGMENT];
+		uint32_t nrec;
+	} way[2];      /* a backward call is read beside its forward call, which lies far from it */
+	unsigned last; /* of the ways */
 	struct acc_rec whole; /* of acc_store_rec */
 	struct acc_buf whole_bytes;
 };
@@ -59,7 +62,7 @@ acc_store_open(const char *tmpdir, const char *prefix, struct acc_err *e)
 		return NULL;
 	}
 	st->keys.prefix = acc_str(prefix);
-	st->cached = UINT64_MAX;
+	st->way[0].cached = st->way[1].cached = UINT64_MAX;
 	st->fd = acc_file_temp(tmpdir, e);
 	if (st->fd < 0) {
 		acc_err_in(e, tmpdir);
@@ -78,12 +81,15 @@ acc_store_close(struct acc_store *st)
 	acc_keys_release(&st->keys);
 	acc_rec_release(&st->raw_rec);
 	acc_rec_release(&st->whole);
-	struct acc_buf *const buf[] = {&st->raw, &st->out, &st->in, &st->whole_bytes};
+	struct acc_buf *const buf[] = {&st->raw, &st->out, &st->way[0].in, &st->way[1].in,
+		&st->whole_bytes};
 	for (size_t i = 0; i < sizeof buf / sizeof *buf; i++)
 		acc_buf_release(buf[i]);
 	free(st->before);
-	free(st->value);
-	free(st->latest);
+	for (int i = 0; i < 2; i++) {
+		free(st->way[i].value);
+		free(st->way[i].latest);
+	}
 	free(st);
 }
 
@@ -232,33 +238,38 @@ acc_store_put(struct acc_store *st, const struct acc_rec *r, uint32_t keys, uint
 /* --- reading --- */
 
 static int
-load(struct acc_store *st, uint64_t at, size_t want, struct acc_err *e)
+load(struct acc_store *st, struct reading *w, uint64_t at, size_t want, struct acc_err *e)
 {
-	st->cached = UINT64_MAX;
-	st->in.n = 0;
+	w->cached = UINT64_MAX;
+	w->in.n = 0;
 	if (want > st->written - at)
 		want = (size_t)(st->written - at);
-	if (acc_buf_reserve(&st->in, want + KEYS_PAD) < 0)
+	if (acc_buf_reserve(&w->in, want + KEYS_PAD) < 0)
 		return acc_nomem(e);
-	int rc = acc_file_pread(st->fd, st->in.p, want, at, e);
+	int rc = acc_file_pread(st->fd, w->in.p, want, at, e);
 	if (rc < 0) {
 		acc_err_in(e, "temporary file");
 		return rc;
 	}
-	st->in.n = want;
-	st->in_at = at;
+	w->in.n = want;
+	w->in_at = at;
 	return 0;
 }
 
 /* The bytes of the segment at `at`. */
 static int
-window(struct acc_store *st, uint64_t at, const uint8_t **p, struct acc_err *e)
+window(struct acc_store *st, struct reading *w, uint64_t at, const uint8_t **p, struct acc_err *e)
 {
-	for (size_t want = WINDOW;;) {
+	/* Who goes back from record to record is given what lies before, too. */
+	const bool back = at < w->in_at && w->in_at - at < WINDOW / 2;
+	uint64_t from = !back ? at : at < WINDOW / 2 ? 0 : at - WINDOW / 2;
+	/* Who jumps is given little more than the segment. */
+	const bool on = back || (at >= w->in_at && at <= w->in_at + w->in.n);
+	for (size_t want = on ? WINDOW : JUMP;;) {
 		uint32_t len = 8;
-		if (at >= st->in_at && at < st->in_at + st->in.n) {
-			size_t skip = (size_t)(at - st->in_at), have = st->in.n - skip;
-			*p = st->in.p + skip;
+		if (at >= w->in_at && at < w->in_at + w->in.n) {
+			size_t skip = (size_t)(at - w->in_at), have = w->in.n - skip;
+			*p = w->in.p + skip;
 			if (have >= 8)
 				memcpy(&len, *p, sizeof len);
 			if (have >= 8 && len <= have)
@@ -266,8 +277,9 @@ window(struct acc_store *st, uint64_t at, const uint8_t **p, struct acc_err *e)
 			if (skip == 0 && (have < want || len < 8))
 				return acc_fail(e, ACC_ETRUNC, "the temporary file was cut short");
 			want = len > want ? len : want;
+			from = at;
 		}
-		int rc = load(st, at, want, e);
+		int rc = load(st, w, from, want, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -301,34 +313,34 @@ decode_one(const struct store_keys *k, const uint8_t *p, struct store_value *lat
 
 /* Decode the segment at `at`. */
 static int
-decode(struct acc_store *st, uint64_t at, struct acc_err *e)
+decode(struct acc_store *st, struct reading *w, uint64_t at, struct acc_err *e)
 {
 	const uint8_t *p;
 	uint32_t keys;
 	size_t n = 0;
-	int rc = window(st, at, &p, e);
+	int rc = window(st, w, at, &p, e);
 	if (rc < 0)
 		return rc;
-	struct store_value *latest = acc_grow(st->latest, &st->cap_latest, st->keys.slots.n,
+	struct store_value *latest = acc_grow(w->latest, &w->cap_latest, st->keys.slots.n,
 		sizeof *latest, e);
 	if (latest == NULL && st->keys.slots.n > 0)
 		return ACC_ENOMEM;
-	st->latest = latest;
-	memcpy(&st->nrec, p + 4, sizeof st->nrec);
+	w->latest = latest;
+	memcpy(&w->nrec, p + 4, sizeof w->nrec);
 	p += 8;
-	for (uint32_t t = 0; t < st->nrec; t++) {
+	for (uint32_t t = 0; t < w->nrec; t++) {
 		memcpy(&keys, p, sizeof keys);
 		struct store_keys *k = st->keys.v[keys];
-		struct store_value *v = acc_grow(st->value, &st->cap_value, n + k->n, sizeof *v, e);
+		struct store_value *v = acc_grow(w->value, &w->cap_value, n + k->n, sizeof *v, e);
 		if (v == NULL && n + k->n > 0)
 			return ACC_ENOMEM;
-		st->value = v;
-		st->rec[t].keys = k;
-		st->rec[t].first = n;
+		w->value = v;
+		w->rec[t].keys = k;
+		w->rec[t].first = n;
 		p = decode_one(k, p + sizeof keys, latest, v + n);
 		n += k->n;
 	}
-	st->cached = at;
+	w->cached = at;
 	return 0;
 }
 
@@ -341,12 +353,16 @@ acc_store_get(struct acc_store *st, uint64_t at, struct acc_stored *out, struct 
 	if (rc == 0 && at / SEGMENT >= st->written)
 		rc = acc_fail(e, ACC_EUSAGE, "no record at %llu in the temporary file",
 			(unsigned long long)at);
-	if (rc == 0 && st->cached != at / SEGMENT)
-		rc = decode(st, at / SEGMENT, e);
+	if (rc == 0 && st->way[st->last].cached != at / SEGMENT) {
+		st->last = !st->last;
+		if (st->way[st->last].cached != at / SEGMENT)
+			rc = decode(st, &st->way[st->last], at / SEGMENT, e);
+	}
 	if (rc < 0)
 		return rc;
-	struct store_keys *k = st->rec[at % SEGMENT].keys;
-	const struct store_value *v = st->value + st->rec[at % SEGMENT].first;
+	const struct reading *w = &st->way[st->last];
+	struct store_keys *k = w->rec[at % SEGMENT].keys;
+	const struct store_value *v = w->value + w->rec[at % SEGMENT].first;
 	*out = (struct acc_stored){.kind = k->kind, .n = k->n, .keys = k, .v = v};
 	if (k->name < k->n)
 		out->name = (struct acc_str){(const char *)v[k->name].p, v[k->name].n};

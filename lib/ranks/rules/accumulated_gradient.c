@@ -206,10 +206,10 @@ acc_rule_terms(struct acc_replicas *t, const struct acc_rank_group *g,
 	m.x = malloc((size_t)(MOST_TERMS + 1) * MOST_ELEMENTS * sizeof *m.x);
 	if (m.x == NULL)
 		return acc_nomem(e);
-	for (size_t i = 0; i < t->f->ncall && rc == 0 && !said; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && rc == 0 && !said;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || c->k->backward ||
-			c->k->talks)
+		if (c->k->step != t->step[0] || c->k->backward || c->k->talks)
 			continue;
 		for (uint32_t j = c->first; j < c->first + c->n && rc == 0 && !said; j++) {
 			const struct acc_replica_seen *w = &t->seen[j];
@@ -263,12 +263,13 @@ acc_rule_late(struct acc_replicas *t, const struct acc_rank_group *g,
 {
 	const struct acc_seen_call *first = NULL;
 	uint32_t n = 0;
-	for (size_t i = 0; i < t->f->ncall && t->nstep > 0; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && t->nstep > 0;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		const struct acc_replica_seen *sum, *own;
 		bool far = false;
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] ||
-			!adds_late(t, g, c, &sum, &own) || !acc_replicas_peers(t, g, c, room) ||
+		if (c->k->step != t->step[0] || !adds_late(t, g, c, &sum, &own) ||
+			!acc_replicas_peers(t, g, c, room) ||
 			!acc_replicas_marked(t, g, room, (uint32_t)(sum - t->seen) - c->first))
 			continue;
 		int rc = acc_replicas_far(t, g, room, (uint32_t)(own - t->seen) - c->first, &far,

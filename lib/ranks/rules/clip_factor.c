@@ -55,9 +55,9 @@ number_of_rank(struct acc_replicas *t, int64_t rank, const struct acc_ids *held,
 {
 	struct acc_ways w = {.t = t, .rank = rank};
 	*out = (struct number){.joined = true, .parts = true, .one = true, .last = true};
-	for (size_t i = 0; i < t->f->ncall; i++) {
+	for (size_t i = acc_calls_of(t, rank); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != rank || c->k->step != t->step[0] || c->k->backward || c->k->talks)
+		if (c->k->step != t->step[0] || c->k->backward || c->k->talks)
 			continue;
 		for (uint32_t j = c->first; j < c->first + c->n; j++) {
 			const struct acc_replica_seen *s = &t->seen[j], *dw;
@@ -126,9 +126,9 @@ static bool
 rejoined(const struct acc_replicas *t, int64_t a, int64_t b)
 {
 	bool moved = false;
-	for (size_t i = 0; i < t->f->ncall && t->nstep > 1; i++) {
+	for (size_t i = acc_calls_of(t, a); i < t->f->ncall && t->nstep > 1; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i], *was, *other;
-		if (c->k->rank != a || c->k->step != t->step[1] || c->k->backward || c->k->talks)
+		if (c->k->step != t->step[1] || c->k->backward || c->k->talks)
 			continue;
 		was = acc_replicas_call(t, t->step[0], a, c->k->key);
 		other = acc_replicas_call(t, t->step[1], b, c->k->key);

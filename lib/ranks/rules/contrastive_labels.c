@@ -64,9 +64,10 @@ int
 acc_rule_contrast(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
 {
-	for (size_t i = 0; i < t->f->ncall && t->nstep > 0; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && t->nstep > 0;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || !c->loss)
+		if (c->k->step != t->step[0] || !c->loss)
 			continue;
 		struct acc_walk w;
 		const struct acc_seen_call *product = acc_walk_product(&w, t, g, c);

@@ -167,10 +167,11 @@ acc_rule_counted(struct acc_replicas *t, const struct acc_rank_group *g,
 	struct labels *own = calloc(2 * (size_t)g->n, sizeof *own);
 	bool known = false;
 	int rc = own == NULL ? acc_nomem(e) : 0;
-	for (size_t i = 0; i < t->f->ncall && rc == 0 && t->nstep > 0; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && rc == 0 && t->nstep > 0;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank == g->rank[0] && c->k->step == t->step[0] && c->k->talks &&
-			c->reduces && acc_seen_among(t, c, g))
+		if (c->k->step == t->step[0] && c->k->talks && c->reduces &&
+			acc_seen_among(t, c, g))
 			rc = judge(t, g, c, own, own + g->n, &known, e);
 	}
 	free(own);

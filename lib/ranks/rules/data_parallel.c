@@ -39,7 +39,7 @@ bool
 acc_seen_own_data(const struct acc_replicas *t, const struct acc_rank_group *g)
 {
 	bool changes = false;
-	for (size_t i = 0; i < t->f->ncall; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		if (!is_first(t, g, c))
 			continue;
@@ -116,7 +116,8 @@ all_same(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 {
 	bool backward = false, same = true, any = false;
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc == 0 && same; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && rc == 0 && same;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		if (!is_first(t, g, c))
 			continue;
@@ -149,7 +150,7 @@ of_data(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc
 	const struct acc_replica_seen **out, struct acc_err *e)
 {
 	*out = NULL;
-	for (size_t i = 0; i < t->f->ncall; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		if (!is_first(t, g, c) || c->k->talks || !acc_replicas_peers(t, g, c, peer))
 			continue;
@@ -197,7 +198,7 @@ same_as(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc
 	uint32_t a, uint32_t b, const struct acc_replica_seen **found, struct acc_err *e)
 {
 	*found = NULL;
-	for (size_t i = 0; i < t->f->ncall; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		if (!is_first(t, g, c) || c->k->talks || !acc_replicas_peers(t, g, c, peer))
 			continue;
@@ -258,7 +259,8 @@ acc_rule_twins(struct acc_replicas *t, const struct acc_rank_group *g, uint64_t 
 	if (joined < FEW_JOINED || g->weights_differ || g->parts || t->nstep == 0)
 		return 0;
 	bool apart = acc_seen_own_data(t, g);
-	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && rc == 0;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		if (!is_first(t, g, c) || c->k->backward || c->k->talks ||
 			!acc_replicas_peers(t, g, c, room))

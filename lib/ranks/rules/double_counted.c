@@ -215,9 +215,10 @@ acc_rule_whole(struct acc_replicas *t, const struct acc_rank_group *g,
 {
 	int rc = 0;
 	bool backward = false;
-	for (size_t i = 0; i < t->f->ncall && rc == 0 && t->nstep > 0; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && rc == 0 && t->nstep > 0;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0])
+		if (c->k->step != t->step[0])
 			continue;
 		backward |= c->k->backward;
 		if (!c->k->talks || c->hands_round || !acc_seen_among(t, c, g) ||

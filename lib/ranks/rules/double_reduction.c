@@ -279,9 +279,9 @@ static const struct acc_replica_seen *
 loss_of(const struct acc_replicas *t, int64_t rank)
 {
 	const struct acc_replica_seen *last = NULL;
-	for (size_t i = 0; i < t->f->ncall; i++) {
+	for (size_t i = acc_calls_of(t, rank); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != rank || c->k->step != t->step[0] || c->k->talks)
+		if (c->k->step != t->step[0] || c->k->talks)
 			continue;
 		if (c->k->backward)
 			return last;

@@ -114,11 +114,12 @@ acc_rule_columns(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
 {
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc == 0 && t->nstep > 0 && !t->scattered; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]);
+		i < t->f->ncall && rc == 0 && t->nstep > 0 && !t->scattered; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		const struct acc_replica_seen *part = NULL, *found = NULL;
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || !c->gathers ||
-			c->hands_round || !acc_seen_among(t, c, g))
+		if (c->k->step != t->step[0] || !c->gathers || c->hands_round ||
+			!acc_seen_among(t, c, g))
 			continue;
 		rc = part_of(t, g, c, room, &part, e);
 		if (rc == 0 && part != NULL)

@@ -100,9 +100,9 @@ acc_seen_loss(struct acc_replicas *t, int64_t rank, bool sums, const struct acc_
 	const struct acc_replica_seen **seed, double *began, struct acc_err *e)
 {
 	const struct acc_seen_call *loss = NULL, *back;
-	for (size_t i = 0; i < t->f->ncall; i++) {
+	for (size_t i = acc_calls_of(t, rank); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != rank || c->k->step != t->step[0] || !c->loss)
+		if (c->k->step != t->step[0] || !c->loss)
 			continue;
 		if (loss != NULL || c->sums != sums)
 			return 0;
@@ -264,21 +264,40 @@ say_cut(struct scaling *s, struct acc_err *e)
 				 1, 0, e);
 }
 
+static uint64_t
+given_amid(const struct acc_seen_call *c, uint64_t mark)
+{
+	const uint64_t id[4] = {(uint64_t)c->k->step, c->k->op, c->line, mark};
+	return acc_hash(id, sizeof id);
+}
+
+/* What communication of the backward pass is given, by its line: the rank, or, where several are, the number of ranks. */
+static int
+note_amid(struct acc_replicas *t, struct acc_err *e)
+{
+	int rc = 0;
+	for (uint32_t i = 0; i < t->f->ncall && rc == 0; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		const uint32_t rank = (uint32_t)acc_fleet_index(t->f, c->k->rank);
+		for (uint32_t j = c->first;
+			j < c->first + c->n && c->k->talks && c->amid && rc == 0; j++) {
+			const uint64_t id = given_amid(c, t->seen[j].mark);
+			const uint32_t was = t->seen[j].out ? rank : acc_ids_get(&t->amid, id);
+			if (was != rank)
+				rc = acc_ids_put(&t->amid, id,
+					was == ACC_NOID ? rank : (uint32_t)t->f->nrank, true, e);
+		}
+	}
+	return rc;
+}
+
 /* Is a call of another rank, of this one's line in the backward pass, given this, too? */
 static bool
 given_alike(const struct acc_replicas *t, const struct acc_seen_call *c,
 	const struct acc_replica_seen *s)
 {
-	for (size_t i = 0; i < t->f->ncall; i++) {
-		const struct acc_seen_call *o = &t->call[i];
-		if (o->k->rank == c->k->rank || o->k->step != c->k->step || !o->amid ||
-			o->k->op != c->k->op || o->line != c->line)
-			continue;
-		for (uint32_t j = o->first; j < o->first + o->n; j++)
-			if (!t->seen[j].out && t->seen[j].mark == s->mark)
-				return true;
-	}
-	return false;
+	const uint32_t is = acc_ids_get(&t->amid, given_amid(c, s->mark));
+	return is != ACC_NOID && is != acc_fleet_index(t->f, c->k->rank);
 }
 
 int
@@ -286,10 +305,11 @@ acc_seen_multiplied(struct acc_replicas *t, int64_t rank, bool *is, struct acc_e
 {
 	int rc = 0;
 	*is = false;
-	for (size_t i = 0; i < t->f->ncall && rc == 0 && !*is; i++) {
+	for (size_t i = acc_calls_of(t, rank); i < t->f->ncall && rc == 0 && !*is;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != rank || c->k->step != t->step[0] || !c->amid || !c->k->talks ||
-			c->average || c->sends || c->receives)
+		if (c->k->step != t->step[0] || !c->amid || !c->k->talks || c->average ||
+			c->sends || c->receives)
 			continue;
 		for (uint32_t j = c->first; j < c->first + c->n && rc == 0 && !*is; j++) {
 			const struct acc_replica_seen *s = &t->seen[j],
@@ -299,7 +319,8 @@ acc_seen_multiplied(struct acc_replicas *t, int64_t rank, bool *is, struct acc_e
 			bool flat = true;
 			if (made == NULL || !t->call[made->call].amid)
 				continue;
-			rc = acc_replicas_flat(t, s, &flat, e);
+			rc = t->amid.n > 0 ? 0 : note_amid(t, e);
+			rc = rc < 0 ? rc : acc_replicas_flat(t, s, &flat, e);
 			*is = rc == 0 && !flat && given_alike(t, c, s);
 		}
 	}
@@ -335,9 +356,9 @@ acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g,
 		labels = own;
 	}
 	cut = rc == 1 && cut && is_cut(&s);
-	for (size_t i = 0; i < t->f->ncall && rc == 1; i++)
-		if (t->call[i].k->rank == g->rank[0] && t->call[i].k->step == t->step[0] &&
-			t->call[i].k->talks && t->call[i].reduces &&
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && rc == 1;
+		i = t->call[i].next)
+		if (t->call[i].k->step == t->step[0] && t->call[i].k->talks && t->call[i].reduces &&
 			acc_seen_among(t, &t->call[i], g))
 			rc = reduction(&s, &t->call[i], e);
 	if (rc != 1 || (!differ && !cut) || s.n < LIMIT_REPLICA_WEIGHTS || s.unlike || !s.visible)

@@ -118,10 +118,9 @@ static uint64_t
 others_with(const struct acc_replicas *t, int64_t rank, const struct acc_replica_seen *w)
 {
 	uint64_t n = 0;
-	for (size_t i = 0; i < t->f->ncall; i++) {
+	for (size_t i = acc_calls_of(t, rank); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != rank || c->k->step != t->step[0] ||
-			acc_seen_backward(t, c) == NULL)
+		if (c->k->step != t->step[0] || acc_seen_backward(t, c) == NULL)
 			continue;
 		for (uint32_t j = c->first; j < c->first + c->n; j++) {
 			if (t->seen[j].leaf && t->seen[j].mark == w->mark)
@@ -305,9 +304,10 @@ acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g,
 {
 	bool backward = false;
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && rc == 0;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0])
+		if (c->k->step != t->step[0])
 			continue;
 		backward |= c->k->backward;
 		if (c->exchanges && !backward && c->nmember != 1)

@@ -58,11 +58,11 @@ divides_unknown(struct acc_ways *w, bool *is, struct acc_err *e)
 {
 	const struct acc_replicas *t = w->t;
 	*is = false;
-	for (size_t i = 0; i < t->f->ncall && !*is; i++) {
+	for (size_t i = acc_calls_of(t, w->rank); i < t->f->ncall && !*is; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		double v = 1;
-		if (c->k->rank != w->rank || c->k->step != t->step[0] || !c->behind ||
-			c->info == NULL || c->info->cls != ACC_OP_MUL)
+		if (c->k->step != t->step[0] || !c->behind || c->info == NULL ||
+			c->info->cls != ACC_OP_MUL)
 			continue;
 		const struct acc_replica_seen *x = acc_seen_real(t, c, false);
 		int rc = x == NULL || acc_seen_maker(t, x) != NULL

@@ -92,9 +92,10 @@ acc_rule_shapes(struct acc_replicas *t, struct acc_rank_group *g, const struct a
 	struct counting k = {.t = t, .g = g, .peer = room};
 	bool backward = false;
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && t->nstep > 0 && rc == 0; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && t->nstep > 0 && rc == 0;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0])
+		if (c->k->step != t->step[0])
 			continue;
 		backward |= c->k->backward;
 		if (c->k->backward || !acc_replicas_peers(t, g, c, room))

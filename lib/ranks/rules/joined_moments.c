@@ -124,10 +124,11 @@ acc_rule_moments(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
 {
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc == 0 && t->nstep > 0; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && rc == 0 && t->nstep > 0;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || c->k->talks ||
-			c->info == NULL || c->info->cls != ACC_OP_MUL)
+		if (c->k->step != t->step[0] || c->k->talks || c->info == NULL ||
+			c->info->cls != ACC_OP_MUL)
 			continue;
 		if (c->k->backward)
 			break;

@@ -123,9 +123,9 @@ static bool
 joins(const struct acc_replicas *t, const struct acc_rank_group *g)
 {
 	bool backward = false, is = false;
-	for (size_t i = 0; i < t->f->ncall && !is; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && !is; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0])
+		if (c->k->step != t->step[0])
 			continue;
 		backward |= c->k->backward;
 		const struct acc_replica_seen *x = backward && c->k->talks && c->reduces
@@ -172,10 +172,10 @@ other_count(struct acc_replicas *t, const struct acc_rank_group *g, const struct
 static int
 own_counts(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e)
 {
-	for (size_t i = 0; i < t->f->ncall; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		struct own a, b = {.n = 0};
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0])
+		if (c->k->step != t->step[0])
 			continue;
 		int rc = is_mean(t, g, c, &a, e);
 		rc = rc == 1 ? other_count(t, g, &a, &b, e) : rc;
@@ -223,10 +223,10 @@ count_all(struct acc_replicas *t, const struct acc_rank_group *g, int64_t rank, 
 {
 	uint64_t last = 0;
 	m->n = 0;
-	for (size_t i = 0; i < t->f->ncall; i++) {
+	for (size_t i = acc_calls_of(t, rank); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		struct own a;
-		if (c->k->rank != rank || c->k->step != t->step[0] || c->k->backward ||
+		if (c->k->step != t->step[0] || c->k->backward ||
 			!(c->loss || (sums ? c->total : c->mean)))
 			continue;
 		int rc = sums                 ? is_total(t, c, &a, e)

@@ -63,11 +63,11 @@ static int
 losses(struct acc_replicas *t, int64_t rank, struct sums *out, struct acc_err *e)
 {
 	*out = (struct sums){.n = 0};
-	for (size_t i = 0; i < t->f->ncall; i++) {
+	for (size_t i = acc_calls_of(t, rank); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i], *back;
 		double n = 0, began = 0;
 		bool seed = false;
-		if (c->k->rank != rank || c->k->step != t->step[0] || !c->loss)
+		if (c->k->step != t->step[0] || !c->loss)
 			continue;
 		back = acc_seen_backward(t, c);
 		if (!c->sums || back == NULL || out->n == MOST_LOSSES)
@@ -122,9 +122,10 @@ is_summed_up(struct acc_replicas *t, const struct acc_rank_group *g, double n, s
 {
 	double v = 0;
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && rc == 0;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0])
+		if (c->k->step != t->step[0])
 			continue;
 		if (c->k->backward)
 			return 0;
@@ -265,9 +266,8 @@ as_many_losses(const struct acc_replicas *t, const struct acc_rank_group *g)
 	bool same = true;
 	for (uint32_t k = 0; k < g->n && same; k++) {
 		n[k > 0] = 0;
-		for (size_t i = 0; i < t->f->ncall; i++)
-			n[k > 0] += t->call[i].loss && t->call[i].k->rank == g->rank[k] &&
-				    t->call[i].k->step == t->step[0];
+		for (size_t i = acc_calls_of(t, g->rank[k]); i < t->f->ncall; i = t->call[i].next)
+			n[k > 0] += t->call[i].loss && t->call[i].k->step == t->step[0];
 		same = k == 0 || n[0] == n[1];
 	}
 	return same;
@@ -290,12 +290,11 @@ acc_rule_begins(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **peer, struct acc_err *e)
 {
 	const bool all = t->nstep > 0 && as_many_losses(t, g);
-	for (size_t i = 0; i < t->f->ncall && all; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && all; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i], *one = NULL, *other = NULL;
 		double by[2] = {1, 1}, v[2] = {1, 1};
 		uint32_t hops[2] = {0, 0};
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || !c->loss ||
-			!acc_replicas_peers(t, g, c, peer))
+		if (c->k->step != t->step[0] || !c->loss || !acc_replicas_peers(t, g, c, peer))
 			continue;
 		int rc = 1;
 		for (uint32_t k = 0; k < g->n && rc == 1; k++) {
@@ -385,9 +384,10 @@ acc_rule_divided(struct acc_replicas *t, const struct acc_rank_group *g,
 	struct acc_scale scale = {.n = 0};
 	double seed = 0, s = 0, by = 1;
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && t->nstep > 0 && g->n == t->f->nrank; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]);
+		i < t->f->ncall && t->nstep > 0 && g->n == t->f->nrank; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i], *back = acc_seen_backward(t, c);
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || back == NULL)
+		if (c->k->step != t->step[0] || back == NULL)
 			continue;
 		rc = is_divided(t, g, c, e);
 		if (rc == 0)

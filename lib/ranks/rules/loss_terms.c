@@ -19,10 +19,10 @@ count_of(struct acc_replicas *t, int64_t rank, struct count *out, struct acc_err
 	const struct acc_replica_seen *seed;
 	*out = (struct count){.by = NULL};
 	int rc = acc_seen_loss(t, rank, true, &loss, &seed, &out->began, e);
-	for (size_t i = 0; i < t->f->ncall && rc == 1; i++) {
+	for (size_t i = acc_calls_of(t, rank); i < t->f->ncall && rc == 1; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		double v = 0;
-		if (c->k->rank != rank || c->k->step != t->step[0])
+		if (c->k->step != t->step[0])
 			continue;
 		if (c->k->backward)
 			break;

@@ -338,34 +338,32 @@ clipped_parts(struct acc_replicas *t, const struct acc_rank_group *g, uint32_t *
 {
 	const struct acc_seen_call *first = NULL;
 	double was = 0, v = 0;
-	for (size_t i = 0; i < t->f->ncall; i++) {
-		const struct acc_seen_call *c = &t->call[i];
-		bool inside = false;
-		for (uint32_t r = 0; r < g->n && !inside; r++)
-			inside = c->k->rank == g->rank[r];
-		const bool may = inside && c->k->step == t->step[0] && c->behind && c->in_place &&
-				 (first == NULL || c->line == first->line) &&
-				 acc_seen_real(t, c, true) != NULL;
-		const struct acc_replica_seen *number = may ? clips(t, c, norm) : NULL;
-		int rc = number == NULL ? 0 : acc_seen_number(t, number->line, &v, e);
-		if (rc < 0)
-			return rc;
-		if (rc == 0)
-			continue;
-		if (first == NULL) {
-			first = c;
-			was = v;
+	for (uint32_t r = 0; r < g->n; r++)
+		for (size_t i = acc_calls_of(t, g->rank[r]); i < t->f->ncall; i = t->call[i].next) {
+			const struct acc_seen_call *c = &t->call[i];
+			const bool may = c->k->step == t->step[0] && c->behind && c->in_place &&
+					 (first == NULL || c->line == first->line) &&
+					 acc_seen_real(t, c, true) != NULL;
+			const struct acc_replica_seen *number = may ? clips(t, c, norm) : NULL;
+			int rc = number == NULL ? 0 : acc_seen_number(t, number->line, &v, e);
+			if (rc < 0)
+				return rc;
+			if (rc == 0)
+				continue;
+			if (first == NULL) {
+				first = c;
+				was = v;
+			}
+			if (c->k->rank == first->k->rank || v == was)
+				continue;
+			return acc_replicas_blame(t, g, acc_seen_real(t, c, true)->line,
+				SAY(t,
+					"is scaled by %.6g on rank %lld and by %.6g on rank %lld, which are made of each"
+					" rank's own norms: these ranks hold parts of the same gradients, and one norm, of"
+					" all parts, must clip them",
+					was, (long long)first->k->rank, v, (long long)c->k->rank),
+				1, 0, e);
 		}
-		if (c->k->rank == first->k->rank || v == was)
-			continue;
-		return acc_replicas_blame(t, g, acc_seen_real(t, c, true)->line,
-			SAY(t,
-				"is scaled by %.6g on rank %lld and by %.6g on rank %lld, which are made of each"
-				" rank's own norms: these ranks hold parts of the same gradients, and one norm, of"
-				" all parts, must clip them",
-				was, (long long)first->k->rank, v, (long long)c->k->rank),
-			1, 0, e);
-	}
 	return 0;
 }
 
@@ -376,9 +374,10 @@ acc_rule_clipped(struct acc_replicas *t, const struct acc_rank_group *g,
 {
 	uint32_t norm[MOST_NORMS];
 	bool backward = false;
-	for (size_t i = 0; i < t->f->ncall && t->nstep > 0; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && t->nstep > 0;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0])
+		if (c->k->step != t->step[0])
 			continue;
 		backward |= c->k->backward;
 		const struct acc_replica_seen *in = backward && c->k->talks && c->reduces &&

@@ -153,9 +153,9 @@ collect(struct micro *m, struct acc_err *e)
 	size_t n = 0, cap = 0;
 	bool backward = false;
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
+	for (size_t i = acc_calls_of(t, m->rank); i < t->f->ncall && rc == 0; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != m->rank || c->k->step != t->step[0])
+		if (c->k->step != t->step[0])
 			continue;
 		backward |= c->k->backward;
 		if (c->k->talks && backward && c->reduces && !c->picks &&

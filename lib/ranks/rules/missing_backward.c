@@ -97,11 +97,11 @@ acc_rule_cut_off(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
 {
 	(void)room;
-	for (size_t i = 0; i < t->f->ncall && t->nstep > 0; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && t->nstep > 0;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] ||
-			!(c->gathers || c->exchanges) || c->amid || c->behind || c->k->backward ||
-			!acc_seen_among(t, c, g))
+		if (c->k->step != t->step[0] || !(c->gathers || c->exchanges) || c->amid ||
+			c->behind || c->k->backward || !acc_seen_among(t, c, g))
 			continue;
 		const struct acc_replica_seen *in = operand(t, c),
 					      *made = in == NULL ? NULL : acc_seen_maker(t, in);
@@ -131,9 +131,10 @@ acc_rule_back(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *first = NULL;
 	bool backward = false, flat = true;
 	(void)room;
-	for (size_t i = 0; i < t->f->ncall && t->nstep > 0; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && t->nstep > 0;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0])
+		if (c->k->step != t->step[0])
 			continue;
 		backward |= c->k->backward;
 		if (backward && !c->behind &&

@@ -77,10 +77,11 @@ of_line(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc
 {
 	const struct acc_seen_call *own = &t->call[w->call];
 	*out = (struct of_line){0};
-	for (size_t i = 0; i < t->f->ncall && own->line != 0; i++) {
+	for (size_t i = acc_calls_of(t, own->k->rank); i < t->f->ncall && own->line != 0;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != own->k->rank || c->k->step != own->k->step || c->k->backward ||
-			c->line != own->line || c == own)
+		if (c->k->step != own->k->step || c->k->backward || c->line != own->line ||
+			c == own)
 			continue;
 		for (uint32_t j = 0; j < c->n; j++) {
 			const struct acc_replica_seen *s = &t->seen[c->first + j];

@@ -165,10 +165,9 @@ acc_rule_gradients(struct acc_replicas *t, const struct acc_rank_group *g,
 	(void)room;
 	for (uint32_t r = 1; r < g->n && t->nstep > 0; r++) {
 		struct pair p = {.rank = {g->rank[0], g->rank[r]}};
-		for (size_t i = 0; i < t->f->ncall; i++) {
+		for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall; i = t->call[i].next) {
 			const struct acc_seen_call *c = &t->call[i], *o;
-			if (c->k->rank != g->rank[0] || c->k->step != t->step[0] ||
-				!(c->optimizer || added(t, c) != NULL))
+			if (c->k->step != t->step[0] || !(c->optimizer || added(t, c) != NULL))
 				continue;
 			o = acc_replicas_call(t, c->k->step, g->rank[r], c->k->key);
 			int rc = o == NULL || o->line != c->line ? 0

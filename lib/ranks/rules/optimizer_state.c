@@ -140,16 +140,15 @@ reason_of(struct acc_replicas *t, const struct acc_seen_call *a, const struct ac
 static const struct acc_seen_call *
 one_more(const struct acc_replicas *t, int64_t step, int64_t has, int64_t lacks)
 {
-	for (size_t i = 0; i < t->f->ncall; i++) {
+	for (size_t i = acc_calls_of(t, has); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		uint32_t n[2] = {0, 0};
-		if (c->k->step != step || c->k->rank != has || !c->optimizer || c->line == 0)
+		if (c->k->step != step || !c->optimizer || c->line == 0)
 			continue;
-		for (size_t k = 0; k < t->f->ncall; k++)
-			n[t->call[k].k->rank == lacks] += t->call[k].line == c->line &&
-							  t->call[k].k->step == step &&
-							  (t->call[k].k->rank == has ||
-								  t->call[k].k->rank == lacks);
+		for (int r = 0; r < 2; r++)
+			for (size_t k = acc_calls_of(t, r ? lacks : has); k < t->f->ncall;
+				k = t->call[k].next)
+				n[r] += t->call[k].line == c->line && t->call[k].k->step == step;
 		if (n[0] > n[1])
 			return c;
 	}
@@ -171,9 +170,8 @@ made_alone(const struct acc_replicas *t, int64_t step, const struct acc_replica_
 	const struct acc_seen_call *c = acc_seen_caller(t, i == ACC_NOID ? made : &t->seen[i]);
 	bool alone = c != NULL && !c->k->backward && !c->k->talks && c->line != 0 &&
 		     (c->behind || made != NULL);
-	for (size_t j = 0; j < t->f->ncall && alone; j++)
-		alone = t->call[j].line != c->line || t->call[j].k->step != c->k->step ||
-			t->call[j].k->rank != other;
+	for (size_t j = acc_calls_of(t, other); j < t->f->ncall && alone; j = t->call[j].next)
+		alone = t->call[j].line != c->line || t->call[j].k->step != c->k->step;
 	return !alone ? NULL : i == ACC_NOID ? made : &t->seen[i];
 }
 
@@ -283,13 +281,13 @@ enum acc_work
 acc_seen_work(const struct acc_replicas *t, const struct acc_rank_group *g)
 {
 	enum acc_work out = ACC_WORK_ALONE;
-	for (size_t i = 0; i < t->f->ncall && out != ACC_WORK_PARTS; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && out != ACC_WORK_PARTS;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		const struct acc_replica_seen *x = !c->k->talks || !(c->amid || c->behind)
 							   ? NULL
 							   : acc_seen_real(t, c, false);
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || x == NULL ||
-			!acc_seen_among(t, c, g))
+		if (c->k->step != t->step[0] || x == NULL || !acc_seen_among(t, c, g))
 			continue;
 		out = c->scatters                                  ? ACC_WORK_PARTS
 		      : c->reduces || c->gathers || c->hands_round ? ACC_WORK_SHARED
@@ -335,11 +333,11 @@ acc_rule_rates(struct acc_replicas *t, const struct acc_rank_group *g,
 	(void)room;
 	const enum acc_work work = t->nstep == 0 ? ACC_WORK_ALONE : acc_seen_work(t, g);
 	bool said = false;
-	for (size_t i = 0; i < t->f->ncall && t->nstep > 0 && !said; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && t->nstep > 0 && !said;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i], *call[4];
 		double rate[4];
-		if (work != ACC_WORK_ALONE && c->k->rank == g->rank[0] &&
-			c->k->step == t->step[0] && c->optimizer) {
+		if (work != ACC_WORK_ALONE && c->k->step == t->step[0] && c->optimizer) {
 			int rc = first_rates(t, g, c, work, &said, e);
 			if (rc < 0)
 				return rc;
@@ -380,16 +378,14 @@ struct pace { /* of a rank: how many communications of a group, and steps of an 
 
 /* Goes on to the next communication of the group, or to the end. */
 static bool
-pace(const struct acc_replicas *t, const struct acc_rank_group *g, int64_t rank, struct pace *p)
+pace(const struct acc_replicas *t, const struct acc_rank_group *g, struct pace *p)
 {
 	p->step = NULL;
-	for (; p->at < t->f->ncall; p->at++) {
+	for (; p->at < t->f->ncall; p->at = t->call[p->at].next) {
 		const struct acc_seen_call *c = &t->call[p->at];
-		if (c->k->rank != rank)
-			continue;
 		if (c->k->talks && acc_seen_among(t, c, g)) {
 			p->met++;
-			p->at++;
+			p->at = c->next;
 			return true;
 		}
 		if (!c->optimizer)
@@ -409,13 +405,14 @@ acc_rule_skipped(struct acc_replicas *t, const struct acc_rank_group *g,
 {
 	(void)room;
 	for (uint32_t r = 1; r < g->n && !t->scattered; r++) {
-		struct pace p[2] = {{.at = 0}, {.at = 0}};
+		struct pace p[2] = {{.at = acc_calls_of(t, g->rank[0])},
+			{.at = acc_calls_of(t, g->rank[r])}};
 		const struct acc_seen_call *odd = NULL;
 		int64_t lacks = 0;
 		bool on[2], together = false;
 		do {
 			for (int k = 0; k < 2; k++)
-				on[k] = pace(t, g, g->rank[k == 0 ? 0 : r], &p[k]);
+				on[k] = pace(t, g, &p[k]);
 			together |= p[0].step != NULL && p[1].step != NULL;
 			if (odd == NULL && (p[0].step == NULL) != (p[1].step == NULL)) {
 				odd = p[p[0].step == NULL].step;

@@ -53,10 +53,11 @@ acc_rule_to_one(struct acc_replicas *t, const struct acc_rank_group *g,
 {
 	bool said = false;
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc == 0 && !said && t->nstep > 0; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]);
+		i < t->f->ncall && rc == 0 && !said && t->nstep > 0; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i], *has = NULL;
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || !c->to_one ||
-			!acc_seen_among(t, c, g) || !acc_replicas_peers(t, g, c, room))
+		if (c->k->step != t->step[0] || !c->to_one || !acc_seen_among(t, c, g) ||
+			!acc_replicas_peers(t, g, c, room))
 			continue;
 		for (uint32_t r = 0; r < g->n; r++)
 			has = room[r]->elsewhere ? has : room[r];

@@ -118,11 +118,11 @@ made_too(struct acc_replicas *t, int64_t rank, const struct acc_replica_seen *ma
 	bool same = false;
 	int rc = 0;
 	*found = NULL;
-	for (size_t i = 0; i < t->f->ncall && rc == 0 && !same; i++) {
+	for (size_t i = acc_calls_of(t, rank); i < t->f->ncall && rc == 0 && !same;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i], *const two[2] = {own, c};
-		if (c->k->rank != rank || c->k->step != own->k->step || c->n != own->n ||
-			c->k->op != own->k->op || c->line != own->line ||
-			t->seen[c->first + j].shape != made->shape)
+		if (c->k->step != own->k->step || c->n != own->n || c->k->op != own->k->op ||
+			c->line != own->line || t->seen[c->first + j].shape != made->shape)
 			continue;
 		rc = acc_replicas_same(t, &g, two, j, &same, e);
 		*found = same ? c : NULL;
@@ -171,9 +171,10 @@ acc_rule_state(struct acc_replicas *t, const struct acc_rank_group *g,
 {
 	int rc = 0;
 	size_t at = 0; /* the step */
-	for (size_t i = 0; i < t->f->ncall && rc == 0 && t->nstep > 1; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && rc == 0 && t->nstep > 1;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->backward || c->k->talks || c->batch)
+		if (c->k->backward || c->k->talks || c->batch)
 			continue;
 		while (t->step[at] != c->k->step)
 			at = (at + 1) % t->nstep;

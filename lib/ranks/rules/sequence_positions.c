@@ -270,8 +270,9 @@ acc_seen_sequence(struct acc_replicas *t, const struct acc_rank_group *g,
 {
 	const struct acc_seen_call *talk = NULL;
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && t->nstep > 0 && rc == 0 && talk == NULL; i++)
-		if (t->call[i].k->rank == g->rank[0] && t->call[i].k->step == t->step[0])
+	for (size_t i = acc_calls_of(t, g->rank[0]);
+		i < t->f->ncall && t->nstep > 0 && rc == 0 && talk == NULL; i = t->call[i].next)
+		if (t->call[i].k->step == t->step[0])
 			rc = keys_from(t, g, &t->call[i], room, &talk, e);
 	*is = talk != NULL;
 	return rc;
@@ -315,9 +316,10 @@ acc_rule_sequence(struct acc_replicas *t, const struct acc_rank_group *g,
 	struct same at = {.s = NULL};
 	bool said = false, looked = false;
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc == 0 && at.s == NULL && t->nstep > 0; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]);
+		i < t->f->ncall && rc == 0 && at.s == NULL && t->nstep > 0; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0])
+		if (c->k->step != t->step[0])
 			continue;
 		const struct acc_seen_call *talk = NULL, *product;
 		rc = keys_from(t, g, c, room, &talk, e);

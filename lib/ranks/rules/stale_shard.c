@@ -40,12 +40,13 @@ static bool
 is_taken(const struct acc_replicas *t, const struct acc_seen_call *gather,
 	const struct acc_replica_seen *whole, int64_t step)
 {
-	for (const struct acc_seen_call *c = t->call; c < t->call + t->f->ncall; c++) {
-		if (c->k->step != step || c->k->rank != gather->k->rank || c->k->talks)
+	for (size_t i = acc_calls_of(t, gather->k->rank); i < t->f->ncall; i = t->call[i].next) {
+		const struct acc_seen_call *c = &t->call[i];
+		if (c->k->step != step || c->k->talks)
 			continue;
-		for (uint32_t i = c->first; i < c->first + c->n; i++)
-			if (!t->seen[i].out && t->seen[i].mark == whole->mark &&
-				acc_seen_maker(t, &t->seen[i]) == NULL)
+		for (uint32_t j = c->first; j < c->first + c->n; j++)
+			if (!t->seen[j].out && t->seen[j].mark == whole->mark &&
+				acc_seen_maker(t, &t->seen[j]) == NULL)
 				return true;
 	}
 	return false;
@@ -189,9 +190,10 @@ acc_rule_kept(struct acc_replicas *t, const struct acc_rank_group *g,
 {
 	bool said = false;
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc == 0 && !said; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && rc == 0 && !said;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->backward)
+		if (c->k->backward)
 			continue;
 		const size_t s = place_of(t, c->k->step);
 		if (c->k->talks) {

@@ -35,10 +35,9 @@ changes(const struct acc_replicas *t, const struct acc_seen_call *c)
 static int
 update_of(struct acc_replicas *t, int64_t rank, const struct acc_seen_call **out, struct acc_err *e)
 {
-	for (size_t i = 0; i < t->f->ncall; i++) {
+	for (size_t i = acc_calls_of(t, rank); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != rank || c->k->step != t->step[0] || !c->behind ||
-			c->k->backward || c->k->talks)
+		if (c->k->step != t->step[0] || !c->behind || c->k->backward || c->k->talks)
 			continue;
 		int rc = c->optimizer ? steps(t, c, e) : changes(t, c);
 		*out = c;
@@ -73,10 +72,9 @@ weights_of(struct acc_replicas *t, int64_t rank, size_t step, struct acc_ids *ha
 	const struct acc_replica_seen **first, struct acc_err *e)
 {
 	*n = 0;
-	for (size_t i = 0; i < t->f->ncall; i++) {
+	for (size_t i = acc_calls_of(t, rank); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != rank || c->k->step != t->step[step] || c->k->backward ||
-			c->k->talks || c->behind)
+		if (c->k->step != t->step[step] || c->k->backward || c->k->talks || c->behind)
 			continue;
 		for (uint32_t j = c->first; j < c->first + c->n; j++) {
 			const struct acc_replica_seen *s = &t->seen[j];

@@ -112,16 +112,18 @@ acc_rule_unreduced(struct acc_replicas *t, const struct acc_rank_group *g,
 	struct left_out l = {.n = 0};
 	int rc = 0;
 	/* What a later step shows is for others, which see what became of the weights. */
-	for (size_t i = 0; i < t->f->ncall && t->nstep == 1; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && t->nstep == 1;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		if (c->k->rank != g->rank[0])
 			continue;
 		if (!is_plain(t, c) || (rc = is_shared(t, c, e)) != 0)
 			return rc < 0 ? rc : 0;
 	}
-	for (size_t i = 0; i < t->f->ncall && t->nstep == 1; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && t->nstep == 1;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || !c->k->backward)
+		if (!c->k->backward)
 			continue;
 		for (uint32_t j = c->first; j < c->first + c->n; j++) {
 			rc = is_of_all(t, g, &t->seen[j], room, e);

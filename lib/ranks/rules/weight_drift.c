@@ -71,10 +71,11 @@ is_of_other(struct acc_replicas *t, const struct acc_replica_seen *s)
 	if (is != ACC_NOID)
 		return is;
 	is = 0;
-	for (uint32_t i = 0; i < t->nseen && !is; i++)
-		is = t->seen[i].leaf && t->seen[i].shape == s->shape &&
-		     t->call[t->seen[i].call].k->rank == k->rank &&
-		     t->call[t->seen[i].call].k->step == k->step;
+	for (size_t i = acc_calls_of(t, k->rank); i < t->f->ncall && !is; i = t->call[i].next) {
+		const struct acc_seen_call *c = &t->call[i];
+		for (uint32_t j = c->first; j < c->first + c->n && c->k->step == k->step; j++)
+			is |= t->seen[j].leaf && t->seen[j].shape == s->shape;
+	}
 	if (acc_ids_put(&t->roles, id, is, true, NULL) < 0)
 		t->lost = ACC_ENOMEM;
 	return is;

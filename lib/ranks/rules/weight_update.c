@@ -153,11 +153,11 @@ left(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_re
 	bool backward = false;
 	int rc = 0;
 	*out = (struct cause){.at = NULL};
-	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
+	for (size_t i = acc_calls_of(t, k->rank); i < t->f->ncall && rc == 0; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		const struct acc_replica_seen *s;
 		struct cause found;
-		if (c->k->rank != k->rank || c->k->step != k->step)
+		if (c->k->step != k->step)
 			continue;
 		backward |= c->k->backward;
 		s = backward && !c->k->backward && !c->k->talks ? acc_seen_real(t, c, true) : NULL;
@@ -176,10 +176,10 @@ other_layer(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step
 	const struct acc_seen_call **peer, const struct acc_replica_seen **out, struct acc_err *e)
 {
 	*out = NULL;
-	for (size_t i = 0; i < t->f->ncall; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		bool apart = false, alike = false;
-		if (c->k->rank != g->rank[0] || c->k->step != step || c->k->backward || !c->norm ||
+		if (c->k->step != step || c->k->backward || !c->norm ||
 			!acc_replicas_peers(t, g, c, peer))
 			continue;
 		for (uint32_t j = 0; j < c->n; j++) {

@@ -1,0 +1,93 @@
+#include "audit/spans.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What tells calls apart; *shared: how much of it a backward call shares with its forward call. */
+static int
+key_of(const struct acc_rec *r, struct acc_buf *out, size_t *shared)
+{
+	static const char *const texts[] = {"src", "op"};
+	static const char *const ints[] = {"step", "rank", "proc", "call"};
+	struct acc_str s;
+	int rc = 0;
+	for (size_t i = 0; i < 2 && rc == 0; i++) {
+		s = acc_get_text(r, "", texts[i]);
+		rc = acc_buf_add(out, s.p, s.n);
+		if (rc == 0)
+			rc = acc_buf_add(out, "", 1);
+	}
+	for (size_t i = 0; i < 4 && rc == 0; i++) {
+		int64_t v = acc_get_int(r, "", ints[i], INT64_MIN);
+		rc = acc_buf_add(out, &v, sizeof v);
+	}
+	*shared = out->n;
+	s = acc_get_text(r, "", "key");
+	return rc < 0 ? rc : acc_buf_add(out, s.p, s.n);
+}
+
+static int
+start(struct acc_spans *s, uint64_t id, size_t line, bool backward)
+{
+	struct acc_span *v = acc_grow(s->v, &s->cap, s->n + 1, sizeof *v, NULL);
+	if (v == NULL || s->n == ACC_NOID - 1)
+		return ACC_ENOMEM;
+	s->v = v;
+	v[s->n] = (struct acc_span){.first = line,
+		.id = id,
+		.backward = backward,
+		.again = backward && acc_ids_get(&s->graphs, id) != ACC_NOID};
+	return backward ? (s->n++, 0) : acc_ids_put(&s->forward, id, (uint32_t)s->n++, true, NULL);
+}
+
+/* A gradient that has a graph: what is made of it has a gradient in this op call's operands, too. */
+static int
+note_graph(struct acc_spans *s, uint64_t id, const struct acc_rec *r)
+{
+	bool wants = false;
+	if (!acc_as_bool(acc_get(r, "", "requires_grad"), &wants) || !wants ||
+		!acc_str_is(acc_get_text(r, "", "io"), "out"))
+		return 0;
+	return acc_ids_put(&s->graphs, id, 1, false, NULL);
+}
+
+int
+acc_spans_add(struct acc_spans *s, const struct acc_rec *r, size_t line)
+{
+	struct acc_str pass = acc_get_text(r, "", "pass");
+	const bool backward = acc_str_is(pass, "backward");
+	struct acc_buf key = {0};
+	size_t shared = 0;
+	if ((!acc_rec_is(r, "tensor") && !acc_rec_is(r, "arg")) ||
+		(!backward && !acc_str_is(pass, "forward")))
+		return 0;
+	int rc = key_of(r, &key, &shared);
+	const struct acc_span *last = s->n > 0 ? &s->v[s->n - 1] : NULL;
+	const bool same = rc == 0 && last != NULL && key.n == s->key.n &&
+			  memcmp(key.p, s->key.p, key.n) == 0 && last->first + last->n == line;
+	const uint64_t id = rc == 0 ? acc_hash(key.p, shared) : 0;
+	acc_buf_release(&s->key);
+	s->key = key;
+	if (rc == 0 && !same)
+		rc = start(s, id, line, backward);
+	if (rc < 0)
+		return ACC_ENOMEM;
+	s->v[s->n - 1].n++;
+	return backward ? note_graph(s, id, r) : 0;
+}
+
+const struct acc_span *
+acc_spans_forward(const struct acc_spans *s, const struct acc_span *backward)
+{
+	const uint32_t i = acc_ids_get(&s->forward, backward->id);
+	return i == ACC_NOID ? NULL : &s->v[i];
+}
+
+void
+acc_spans_release(struct acc_spans *s)
+{
+	free(s->v);
+	acc_ids_release(&s->forward);
+	acc_ids_release(&s->graphs);
+	acc_buf_release(&s->key);
+}
