@@ -301,8 +301,8 @@ run_pipeline(struct plan *p)
 {
 	struct pipeline l;
 	struct prog *last;
-	bool failed = false;
-	int convicted = ranks_ask(p) ? ranks_convicted(p, &failed) : -1;
+	bool failed = false, bad = false;
+	int convicted = ranks_ask(p) ? ranks_convicted(p, &failed, &bad) : -1;
 	plan_open(&l, p);
 	if (p->both_ranked || p->opt->kept >= 0) {
 		int judged = judge_ranks(p, &l);
@@ -311,7 +311,7 @@ run_pipeline(struct plan *p)
 		if (lseek(judged, 0, SEEK_SET) < 0)
 			cli_die("a temporary file:");
 		if (p->wholly && ranks_ask(p))
-			convicted = ranks_convicted(p, &failed);
+			convicted = ranks_convicted(p, &failed, &bad);
 		last = plan_show(&l, NULL, judged);
 	} else {
 		last = plan_show(&l, plan_judge(&l), -1);
@@ -319,6 +319,9 @@ run_pipeline(struct plan *p)
 	if (convicted >= 0)
 		plan_show_too(last, convicted);
 	int status = prog_run(last, STDOUT_FILENO);
+	/* That the bench could not be asked is no trouble where the ranks have said what is wrong. */
+	if (status == 2 && bad && plan_in_two_layouts(&l) && plan_measured(&l))
+		status = 1;
 	if (failed && status < 2)
 		status = 2;
 	/* All that a reader says it says before its stream ends. */

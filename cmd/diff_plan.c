@@ -418,6 +418,15 @@ plan_in_two_layouts(const struct pipeline *l)
 }
 
 bool
+plan_measured(const struct pipeline *l)
+{
+	bool all = true;
+	for (int i = SAID_PARTS; i < SAID_JUDGE; i++)
+		all &= l->member[i] == NULL || l->member[i]->status < 2;
+	return all;
+}
+
+bool
 plan_audited_nothing(const struct pipeline *l)
 {
 	return has_said(l, SAID_METRIC,

@@ -82,7 +82,7 @@ asked(const struct plan *p, int side, int *status)
 }
 
 int
-ranks_convicted(const struct plan *p, bool *failed)
+ranks_convicted(const struct plan *p, bool *failed, bool *bad)
 {
 	struct acc_err e = {0};
 	struct acc_nameset device = {0}, bench = {0};
@@ -110,6 +110,7 @@ ranks_convicted(const struct plan *p, bool *failed)
 	}
 	if (rc < 0)
 		cli_die_err(&e);
+	*bad = device.n > 0;
 	if (device.n == 0 && left == 0 && out >= 0) {
 		close(out);
 		out = -1;

@@ -8,7 +8,8 @@
 bool ranks_ask(const struct plan *p);
 /* The programs that ask those of a side. */
 struct prog *ranks_plan(struct pipeline *l, const struct side *s);
-/* Ask them. The stream of what they convict, in a file, or -1: nothing. What failed has been said, and *failed is set. */
-int ranks_convicted(const struct plan *p, bool *failed);
+/* Ask them. The stream of what they convict, in a file, or -1: nothing. What failed has been said, and *failed is set; *bad:
+ * something is accused. */
+int ranks_convicted(const struct plan *p, bool *failed, bool *bad);
 
 #endif

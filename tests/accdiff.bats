@@ -545,11 +545,20 @@ with_own() { # program, script
 	[[ $output == "124 op calls compared: none adds more error"* && -z $stderr ]]
 	# An optimizer that is given nothing is a record of its own, which goes with the others.
 	accdump-read fsdp-nosync.1 | accfold -b one.1 | accfmt --json | jq -es '[.[] | select(.kind == "call") | [.name, .rank]] == [["Functional.sgd.0.forward", 0]]'
+	# That it is given nothing is what the ranks say themselves.
+	accdump-read fsdp-nosync.1 | accaudit 2>/dev/null | accfirstbad >said || [ $? -eq 1 ]
+	accfmt --json said | jq -es '[.[] | select(.what == "culprit") | .["audit.rule"]] == ["idle_optimizer"]'
+	accdump-read fsdp.1 | accaudit 2>/dev/null | accfmt --json | jq -es 'map(select(.["audit.ok"] == false)) == []'
 	# The weights of a stage's optimizer are others than those that the bench's has at their places.
 	run -0 --separate-stderr accdiff pp.1 one.1
 	[[ $output == "141 op calls compared: none adds more error"* && -z $stderr ]]
 	run -1 --separate-stderr accdiff hand-unseen.1 one.1
 	[[ $output == *"Functional.layer_norm.4.backward: its output is the gradient of a weight that these ranks have alike, is another on each of them, and was given to no reduction, as those of 37 other weights are (left out: 1)"* ]]
+	# What they say of each other is bad, whatever they are compared with.
+	tar -xzf "$DATA/ranks_own.tar.gz"
+	run -1 accdiff hand-unseen.1 one-1
+	[[ $output == *"accfirstbad: the two sides are laid out over ranks in different ways: nothing was judged"* ]]
+	run -2 accdiff fsdp.1 one-1
 }
 
 @test "--noise of a run's folder covers its weights, too" {

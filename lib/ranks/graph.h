@@ -569,6 +569,8 @@ int acc_seen_lists(struct acc_replicas *t, const struct acc_seen_call *c,
 /* Some gradients are left out where others are reduced, and no optimizer shows it (rules/unreduced_gradient.c). 0 or < 0. */
 int acc_rule_unreduced(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* Do all ranks take the step of an optimizer that is given nothing, though there are gradients (idle_optimizer.c)? 0 or < 0. */
+int acc_rule_idle(struct acc_replicas *t, struct acc_err *e);
 /* Are the gradients that optimizers are given the same where the weights are (optimizer_gradients.c)? 0 or < 0. */
 int acc_rule_gradients(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);

@@ -456,6 +456,8 @@ acc_fleet_replicas(struct acc_fleet *f, struct acc_err *e)
 	int rc = acc_replicas_read(&t, e);
 	if (rc == 0)
 		rc = ACC_RULE(f, gradient_shares, acc_rule_mix(&t, e));
+	if (rc == 0)
+		rc = ACC_RULE(f, idle_optimizer, acc_rule_idle(&t, e));
 	for (size_t i = 0; i < t.ngroup && rc == 0; i++)
 		rc = judge(&t, &t.group[i], e);
 	if (rc == 0)

@@ -104,6 +104,8 @@
 		"means whose gradients are joined are over as many elements") \
 	RULE(unreduced_gradient, SUM, GROUPS, ACCUSES, \
 		"where most gradients of weights that ranks have alike are joined, all are, with no optimizer recorded") \
+	RULE(idle_optimizer, SUM, NOTHING, ACCUSES, \
+		"an optimizer that takes a step behind a backward pass is given a gradient") \
 	RULE(stage_mean, SUM, GROUPS, ACCUSES, \
 		"stages that share a weight sum up their parts of its gradient") \
 	RULE(reduce_to_one, SUM, GROUPS, ACCUSES, \
