@@ -461,11 +461,12 @@ lines(struct reader *r, struct acc_err *e)
 		else if (c == '"' || c == '\'')
 			rc = string(r, &rc) ? 0 : ACC_EFORMAT; /* what a module says of itself */
 		if (rc == ACC_EFORMAT)
-			return acc_fail(e, ACC_EFORMAT, "line %llu: no %s",
+			rc = acc_fail(e, ACC_EFORMAT, "line %llu: no %s",
 				(unsigned long long)r->line,
 				r->toml ? "TOML" : "literal that ends");
 		rc = rc > 0 ? 0 : rc;
-		next_line(r);
+		if (rc == 0)
+			next_line(r);
 	}
 	acc_map_release(&counts);
 	return rc;
