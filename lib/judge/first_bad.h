@@ -516,6 +516,9 @@ int acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err 
 /* --- programs.c --- */
 /* Of two programs: how much was compared, and, where there is no culprit, how the forward pass ends. */
 int acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *e);
+/* How far two programs may be apart in what the last weight gives: in 16 bits each call before may round, by either
+ * sign. */
+double acc_end_limit(double unit, uint32_t calls);
 
 /* --- constant.c --- */
 /* The warning that the first thing that differs at all was made by nobody, and so is not noise; of

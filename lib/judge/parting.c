@@ -190,17 +190,37 @@ taken(const struct part_side *d, uint32_t step)
 	return found;
 }
 
-/* What the pass ends in. */
+/* The largest value that a step gives. NULL: none. */
 static const struct part_value *
-given_last(const struct part_side *d)
+given_by(const struct part_side *d, uint32_t step)
 {
-	const uint32_t end = end_of(d);
-	for (uint32_t i = 0; end != ACC_NOCALL && i < d->step[end].n; i++) {
-		const struct part_value *v = &d->value[d->step[end].value + i];
-		if (v->out && v->real)
-			return v;
+	const struct part_value *found = NULL;
+	for (uint32_t i = 0; step != ACC_NOCALL && i < d->step[step].n; i++) {
+		const struct part_value *v = &d->value[d->step[step].value + i];
+		if (v->out && v->real && (found == NULL || v->count > found->count))
+			found = v;
 	}
-	return NULL;
+	return found;
+}
+
+/* The last step of each side that takes a weight of the other's, one and the same, and is lost. */
+static void
+find_heads(const struct parting *p, uint32_t head[2])
+{
+	const struct part_side *a = &p->side[ACC_A], *b = &p->side[ACC_B];
+	head[ACC_A] = head[ACC_B] = ACC_NOCALL;
+	for (uint32_t i = a->nvalue; i-- > 0 && head[ACC_A] == ACC_NOCALL;)
+		if (is_weight(p, &a->value[i]) && a->step[a->value[i].step].lost)
+			head[ACC_A] = a->value[i].step;
+	if (head[ACC_A] == ACC_NOCALL)
+		return;
+	const struct part_step *s = &a->step[head[ACC_A]];
+	for (uint32_t i = b->nvalue; i-- > 0 && head[ACC_B] == ACC_NOCALL;)
+		for (uint32_t j = s->value; j < s->value + s->n; j++)
+			if (b->step[b->value[i].step].lost && is_weight(p, &b->value[i]) &&
+				is_weight(p, &a->value[j]) &&
+				acc_part_off(&a->value[j], &b->value[i]) <= p->may)
+				head[ACC_B] = b->value[i].step;
 }
 
 /* Is the one the other times a factor, as all of its statistics say? */
@@ -217,21 +237,25 @@ factor_of(const struct parting *p, const struct part_value *x, const struct part
 /* What goes into the stretch and what comes out of it. Do the two sides come out of it alike in kind, and
  * further apart than they went in? */
 static bool
-measure(struct parting *p)
+measure(struct parting *p, bool heads)
 {
 	const struct part_value *out[2];
 	const struct part_side *a = &p->side[ACC_A];
+	uint32_t head[2];
+	if (heads)
+		find_heads(p, head);
 	for (int s = 0; s < 2; s++)
-		out[s] = p->end[s] == ACC_NOCALL ? given_last(&p->side[s])
-						 : taken(&p->side[s], p->end[s]);
+		out[s] = heads                     ? given_by(&p->side[s], head[s])
+			 : p->end[s] == ACC_NOCALL ? given_by(&p->side[s], end_of(&p->side[s]))
+						   : taken(&p->side[s], p->end[s]);
 	if (out[ACC_A] == NULL || out[ACC_B] == NULL)
 		return false;
 	/* A norm's weight may be multiplied by its deviation first. */
-	for (uint32_t i = a->nvalue; out[ACC_A]->count != out[ACC_B]->count && i-- > 0;)
+	for (uint32_t i = a->nvalue; !heads && out[ACC_A]->count != out[ACC_B]->count && i-- > 0;)
 		if (a->step[a->value[i].step].in && a->value[i].out && a->value[i].real &&
 			a->value[i].count == out[ACC_B]->count)
 			out[ACC_A] = &a->value[i];
-	if (out[ACC_A]->count != out[ACC_B]->count)
+	if (out[ACC_A]->count != out[ACC_B]->count || (heads && out[ACC_A]->count == 1))
 		return false;
 	p->given = 0;
 	for (uint32_t i = 0; i < a->nvalue; i++) {
@@ -242,6 +266,8 @@ measure(struct parting *p)
 	p->off = acc_part_off(out[ACC_A], out[ACC_B]);
 	p->factor = factor_of(p, out[ACC_A], out[ACC_B]);
 	p->limit = LIMIT_MARGIN * (p->may + LIMIT_OTHER_GAIN * p->given);
+	if (heads)
+		p->limit = fmax(p->limit, acc_end_limit(p->unit, a->nstep));
 	return p->off > p->limit;
 }
 
@@ -371,7 +397,8 @@ mark(struct parting *p, uint8_t *room, struct acc_err *e)
 	/* The bench may have nothing there, which says something only where something is suspected: who counts what
 	 * was right, or scales a loss, has more op calls at the end, too. */
 	p->found = p->ncompute[ACC_A] > 0 && (p->ncompute[ACC_B] > 0 || p->suspected) &&
-		   is_rewritten(p) && measure(p);
+		   is_rewritten(p) &&
+		   (measure(p, false) || (p->end[ACC_A] == ACC_NOCALL && measure(p, true)));
 	p->fed = is_fed(p);
 	return p->found ? acc_part_name(p, e) : 0;
 }
@@ -438,6 +465,7 @@ acc_part_find(struct scan *s, uint32_t suspected, struct parting *p, struct acc_
 		.suspected = suspected != ACC_NOCALL};
 	if (!s->two || s->c->ncall == 0)
 		return 0;
+	p->unit = s->unit;
 	p->may = (p->low ? LIMIT_PART_U_16 : LIMIT_PART_U) * s->unit;
 	int rc = acc_part_read(p, suspected == ACC_NOCALL ? 0 : suspected, e);
 	return rc < 0 ? rc : locate(p, e);
@@ -463,7 +491,8 @@ acc_part_is_long(const struct parting *p)
 bool
 acc_part_is_plain(const struct parting *p)
 {
-	const struct part_value *x = given_last(&p->side[ACC_A]), *y = given_last(&p->side[ACC_B]);
+	const struct part_value *x = given_by(&p->side[ACC_A], end_of(&p->side[ACC_A])),
+				*y = given_by(&p->side[ACC_B], end_of(&p->side[ACC_B]));
 	return p->low || (x != NULL && y != NULL && isfinite(acc_part_off(x, y)));
 }
 

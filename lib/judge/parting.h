@@ -52,6 +52,7 @@ struct part_side {
 struct parting {
 	struct acc_case *c;
 	struct part_side side[2];
+	double unit;    /* of rounding */
 	double may;     /* statistics that agree are no further apart, of themselves */
 	bool low;       /* 16 bits */
 	bool suspected; /* a call is */

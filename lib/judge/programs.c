@@ -128,14 +128,12 @@ end_text(const struct acc_case *c, struct acc_arena *m, const struct extent *x)
 		name, x->error, x->behind, x->behind == 1 ? "" : "s");
 }
 
-/* How far what the last weight gives may be off: in 16 bits each call before may round, by either sign. */
-static double
-may_end(const struct scan *s, const struct extent *x)
+double
+acc_end_limit(double unit, uint32_t calls)
 {
-	if (!acc_unit_low(s->unit))
-		return s->coarse ? LIMIT_PROGRAM_END : LIMIT_PROGRAM_HEAD;
-	const double may = LIMIT_MARGIN * LIMIT_STEP_U * s->unit * sqrt((double)x->forward);
-	return fmin(LIMIT_HEALED, may);
+	if (!acc_unit_low(unit))
+		return LIMIT_PROGRAM_HEAD;
+	return fmin(LIMIT_HEALED, LIMIT_MARGIN * LIMIT_STEP_U * unit * sqrt((double)calls));
 }
 
 /* The first op call of which nothing agrees that it gives, nor anything behind that, though all does that goes in;
@@ -157,7 +155,8 @@ first_lost(struct scan *s, uint32_t *call, struct acc_err *e)
 static int
 say_end(struct scan *s, struct extent *x, struct acc_err *e)
 {
-	double limit = may_end(s, x);
+	double limit = s->coarse && !acc_unit_low(s->unit) ? LIMIT_PROGRAM_END
+							   : acc_end_limit(s->unit, x->forward);
 	if (x->head != ACC_NOCALL && x->head_error > limit) {
 		x->last = x->head;
 		x->error = x->head_error;
