@@ -546,5 +546,5 @@ FAMILIES = {
     "dit": (dit_weights, dit_bench, dit_port, ["waves", "kind", "modulate", "gate", "second", "unpatch"]),
     "mla": (mla_weights, mla_bench, mla_port, ["latent", "parts", "turn", "scale", "residual"]),
     "gat": (gat_weights, gat_bench, gat_port, ["loops", "ends", "slope", "share", "gather", "elu"]),
-    "gru": (gru_weights, gru_bench, gru_port, ["reset", "update", "padding", "glu", "residual", "norm"]),
+    "gru": (gru_weights, gru_bench, gru_port, ["reset", "update", "padding", "glu", "norm"]),
 }
