@@ -116,6 +116,8 @@ struct acc_source {
 		interface; /* the call of another recorder's that made it: set_dump_switch, overflow_check */
 };
 int acc_dump_source(struct acc_dump_ctx *c, const struct acc_source *s, struct acc_err *e);
+/* Its id, which parts of tensors name; as long as there is no other. */
+struct acc_str acc_dump_source_id(const struct acc_dump_ctx *c);
 /* Is this step / rank selected? Ask before opening its files. Unknown ones (< 0) are. Where
  * the rank is unknown, the process id stands for it. */
 bool acc_dump_wants(const struct acc_dump_ctx *c, int64_t step, int64_t rank);

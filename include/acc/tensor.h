@@ -139,8 +139,9 @@ enum { ACC_MAXDIM = 64 };
 /* ACC_DEFLATE, ACC_ZSTD: compressed. ACC_LATIN1: each byte as the code point of its value in UTF-8, as
  * pickles of protocol 2 spell bytes; only for storages of a few MiB. ACC_BASE64: in that, as JSON has bytes; likewise. ACC_MSCKPT: the contents, one after the other, of the
  * values of a MindSpore checkpoint that begin at off and take clen bytes. ACC_PARTS: the storage is
- * put together of what lies in several places, see acc_parts. The others are GGUF's types of quantized weights,
- * f32 when they are decoded. */
+ * put together of what lies in several places, see acc_parts; ACC_GRID, ACC_LORA: it is made of what lies in the
+ * parts, as io/grid.h and io/lora.h say, to f32. The others are GGUF's types of quantized weights, f32 when they
+ * are decoded. */
 enum acc_enc {
 	ACC_STORED,
 	ACC_DEFLATE,
@@ -149,6 +150,8 @@ enum acc_enc {
 	ACC_BASE64,
 	ACC_MSCKPT,
 	ACC_PARTS,
+	ACC_GRID,
+	ACC_LORA,
 	ACC_Q4_0,
 	ACC_Q4_1,
 	ACC_Q5_0,
@@ -159,6 +162,13 @@ enum acc_enc {
 	ACC_Q6_K,
 	ACC_NENC
 };
+
+/* Is it made of several parts? */
+static inline bool
+acc_is_made(enum acc_enc enc)
+{
+	return enc == ACC_GRID || enc == ACC_LORA;
+}
 
 /* A storage whose elements lie in several others: n parts, each with its source and file, where it lies
  * there, and what stands of that in a reference else; crc32 is NULL, or < 0 of a part that has none.

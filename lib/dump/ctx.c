@@ -103,6 +103,12 @@ acc_dump_source(struct acc_dump_ctx *c, const struct acc_source *src, struct acc
 	return 0;
 }
 
+struct acc_str
+acc_dump_source_id(const struct acc_dump_ctx *c)
+{
+	return acc_str(c->src[c->cur].id);
+}
+
 struct acc_rec *
 acc_dump_nameless(struct acc_dump_ctx *c, const char *kind)
 {

@@ -3,6 +3,7 @@
 #include "judge/weights.h"
 #include "acc/tensor.h"
 #include "acc/say.h"
+#include "io/grid.h"
 #include "io/quant.h"
 
 #include <math.h>
@@ -78,13 +79,18 @@ static int
 rounded(const struct acc_rec *r)
 {
 	static const char *const side[] = {"a.", "b."};
-	double most = NAN, rms = NAN;
+	double most = NAN, rms = NAN, limit = LIMIT_REACH;
+	for (int k = 0; k < 2; k++)
+		if (acc_grid_carries(acc_get_text(r, side[k], "dtype.raw")))
+			limit = LIMIT_REACH_CARRIED;
 	if (acc_as_f64(acc_get(r, "", "m.reach"), &most) &&
 		acc_as_f64(acc_get(r, "", "m.reach.rms"), &rms))
-		return most <= LIMIT_REACH && rms <= LIMIT_REACH_RMS;
-	for (int k = 0; k < 2; k++)
-		if (acc_quant_named(acc_get_text(r, side[k], "dtype.raw")) != ACC_STORED)
+		return most <= limit && rms <= LIMIT_REACH_RMS;
+	for (int k = 0; k < 2; k++) {
+		const struct acc_str raw = acc_get_text(r, side[k], "dtype.raw");
+		if (acc_quant_named(raw) != ACC_STORED || acc_grid_named(raw))
 			return -1;
+	}
 	return 0;
 }
 

@@ -13,7 +13,7 @@ enum { SIDES = 2, ALL = 2 * SIDES };
 static bool
 is_quantized(const struct side *s)
 {
-	return s->payload && acc_quant_of(s->ref.enc) != NULL;
+	return s->payload && (acc_quant_of(s->ref.enc) != NULL || acc_is_made(s->ref.enc));
 }
 
 bool

@@ -203,6 +203,18 @@ acc_parted_open(struct acc_roots *r, const struct acc_ref *ref, struct acc_err *
 	return p;
 }
 
+struct acc_parted *
+acc_parted_open_bytes(struct acc_roots *r, const struct acc_ref *ref, struct acc_err *e)
+{
+	struct acc_ref bytes = {.dtype = ACC_U8, .enc = ACC_PARTS, .parts = ref->parts};
+	bytes.parts.nrows = 0;
+	if (bytes.parts.n > OPEN) {
+		acc_fail(e, ACC_ELIMIT, "it is in too many parts");
+		return NULL;
+	}
+	return acc_parted_open(r, &bytes, e);
+}
+
 void
 acc_parted_close(struct acc_parted *p)
 {
@@ -432,4 +444,26 @@ acc_parted_read(struct acc_parted *p, uint64_t first, size_t n, bool sum, uint64
 		keep(p, &g.run[i]);
 	*touched |= g.touched;
 	return rc;
+}
+
+int
+acc_parted_bytes(struct acc_parted *p, uint32_t part, uint64_t from, uint64_t n, void *out,
+	struct acc_err *e)
+{
+	struct reading g = {.p = p, .e = e};
+	if (part >= p->npart || from > p->part[part].n || n > p->part[part].n - from)
+		return acc_fail(e, ACC_EFORMAT, "a part is shorter than what lies in it");
+	return read_part(&g, part, from, n, out);
+}
+
+int64_t
+acc_parted_size(const struct acc_parted *p, uint32_t part)
+{
+	return (int64_t)p->part[part].n;
+}
+
+int
+acc_parted_unchanged(const struct acc_parted *p, struct acc_err *e)
+{
+	return acc_parted_same(p, UINT64_MAX, e);
 }

@@ -175,7 +175,7 @@ skip_header(struct acc_pay *p, struct acc_err *e)
 }
 
 static int
-layout(struct acc_pay *p, struct acc_err *e)
+layout(struct acc_pay *p, struct acc_roots *roots, struct acc_err *e)
 {
 	const struct acc_ref *r = &p->ref;
 	if (p->count == 0) {
@@ -192,7 +192,7 @@ layout(struct acc_pay *p, struct acc_err *e)
 		p->pieces = acc_pieces_open(r, p->fd, e);
 		return p->pieces == NULL ? -1 : 0;
 	}
-	if (r->enc > ACC_PARTS && (p->scaled = acc_scaled_open(r, p->fd, e)) == NULL)
+	if (r->enc > ACC_PARTS && (p->scaled = acc_scaled_open(roots, r, p->fd, e)) == NULL)
 		return -1;
 	p->plain = p->plain && (r->enc == ACC_STORED || r->enc >= ACC_PARTS);
 	if (p->plain)
@@ -218,7 +218,11 @@ open_pay(struct acc_pay *p, struct acc_roots *r, struct acc_str src, struct acc_
 	if (p->ref.enc == ACC_PARTS) {
 		int rc = acc_ref_check(&p->ref, e);
 		p->parts = rc < 0 ? NULL : acc_parted_open(r, &p->ref, e);
-		return p->parts == NULL ? -1 : layout(p, e);
+		return p->parts == NULL ? -1 : layout(p, r, e);
+	}
+	if (acc_is_made(p->ref.enc)) {
+		int rc = acc_ref_check(&p->ref, e);
+		return rc < 0 ? rc : layout(p, r, e);
 	}
 	p->fd = acc_roots_file(r, src, e);
 	p->ours = p->fd >= 0;
@@ -227,7 +231,7 @@ open_pay(struct acc_pay *p, struct acc_roots *r, struct acc_str src, struct acc_
 	if (p->fd < 0)
 		return p->fd;
 	int rc = check(p, moved, e);
-	return rc < 0 ? rc : layout(p, e);
+	return rc < 0 ? rc : layout(p, r, e);
 }
 
 struct acc_pay *
@@ -244,7 +248,7 @@ acc_pay_open(struct acc_roots *r, struct acc_str src, const struct acc_ref *ref,
 	if (n > 0)
 		memcpy(p->name, ref->file.p + ref->file.n - n, n);
 	if (open_pay(p, r, src, e) < 0) {
-		if (ref->enc != ACC_PARTS)
+		if (ref->enc != ACC_PARTS && !acc_is_made(ref->enc))
 			acc_err_in(e, p->name);
 		acc_pay_close(p);
 		return NULL;
@@ -308,14 +312,14 @@ same(const struct acc_pay *p, uint64_t touched, struct acc_err *e)
 {
 	if (p->parts != NULL)
 		return acc_parted_same(p->parts, touched, e);
-	return p->ours ? 0 : acc_file_same(p->fd, &p->info, e);
+	return p->ours || p->fd < 0 ? 0 : acc_file_same(p->fd, &p->info, e);
 }
 
 /* What went wrong with a part says which. */
 static int
 named(const struct acc_pay *p, int rc, struct acc_err *e)
 {
-	if (p->parts == NULL)
+	if (p->parts == NULL && p->fd >= 0)
 		acc_err_in(e, p->name);
 	return rc;
 }

@@ -64,10 +64,33 @@ int acc_parted_same(const struct acc_parted *p, uint64_t touched, struct acc_err
 /* Is of each part of which all was read the checksum right? */
 int acc_parted_sums(const struct acc_parted *p, struct acc_err *e);
 void acc_parted_close(struct acc_parted *p);
+/* The parts alone, whose bytes are read one by one. */
+struct acc_parted *acc_parted_open_bytes(struct acc_roots *r, const struct acc_ref *ref,
+	struct acc_err *e);
+int acc_parted_bytes(struct acc_parted *p, uint32_t part, uint64_t from, uint64_t n, void *out,
+	struct acc_err *e);
+int64_t acc_parted_size(const struct acc_parted *p, uint32_t part);
+int acc_parted_unchanged(const struct acc_parted *p, struct acc_err *e);
 
-/* A tensor in blocks with scales; see scaled.c. fd is borrowed. */
+/* Codes with scales that lie elsewhere; see grid.c. */
+struct acc_gridded;
+struct acc_gridded *acc_gridded_open(struct acc_roots *r, const struct acc_ref *ref,
+	struct acc_err *e);
+int acc_gridded_read(const struct acc_gridded *x, uint64_t first, size_t n, float *out,
+	struct acc_err *e);
+void acc_gridded_close(struct acc_gridded *x);
+
+/* A weight with an adapter; see lora.c. */
+struct acc_added;
+struct acc_added *acc_added_open(struct acc_roots *r, const struct acc_ref *ref, struct acc_err *e);
+int acc_added_read(const struct acc_added *x, uint64_t first, size_t n, float *out,
+	struct acc_err *e);
+void acc_added_close(struct acc_added *x);
+
+/* What is f32 only once it is decoded: blocks with scales, a grid, a sum; see scaled.c. fd, of blocks, is borrowed. */
 struct acc_scaled;
-struct acc_scaled *acc_scaled_open(const struct acc_ref *ref, int fd, struct acc_err *e);
+struct acc_scaled *acc_scaled_open(struct acc_roots *r, const struct acc_ref *ref, int fd,
+	struct acc_err *e);
 int acc_scaled_read(const struct acc_scaled *b, uint64_t first, size_t n, void *out,
 	struct acc_err *e);
 void acc_scaled_close(struct acc_scaled *b);

@@ -1,5 +1,7 @@
 #include "acc/stream.h"
 
+#include "io/grid.h"
+#include "io/lora.h"
 #include "io/quant.h"
 
 static const char *const encodings[] = {"", "deflate", "zstd", "latin1", "base64", "msckpt"};
@@ -7,7 +9,10 @@ static const char *const encodings[] = {"", "deflate", "zstd", "latin1", "base64
 static const char *
 encoding(enum acc_enc enc)
 {
-	return enc <= ACC_MSCKPT ? encodings[enc] : acc_quant_of(enc)->name;
+	return enc <= ACC_MSCKPT ? encodings[enc]
+	       : enc == ACC_GRID ? "grid"
+	       : enc == ACC_LORA ? "lora"
+				 : acc_quant_of(enc)->name;
 }
 
 static int
@@ -39,8 +44,10 @@ acc_ref_put(struct acc_rec *r, const struct acc_ref *ref)
 		rc |= acc_add(r, "", "offset", acc_uint(ref->first));
 	if (ref->big_endian)
 		rc |= acc_add(r, "", "order", acc_ctext("big"));
-	if (ref->enc == ACC_PARTS)
+	if (ref->enc == ACC_PARTS || acc_is_made(ref->enc))
 		rc |= put_parts(r, &ref->parts);
+	if (acc_is_made(ref->enc))
+		rc |= acc_add(r, "", "enc", acc_ctext(encoding(ref->enc)));
 	if (ref->file.n == 0)
 		return rc < 0 ? ACC_ENOMEM : 0;
 	rc |= acc_add(r, "", "file", acc_text(ref->file));
@@ -284,6 +291,17 @@ ints(const struct acc_val *v, uint32_t n, const int64_t **out)
 	return true;
 }
 
+/* Are its elements those of its parts, or made of them? */
+static int
+made(const struct acc_val *v, enum acc_enc *enc, struct acc_err *e)
+{
+	struct acc_str s = ACC_STR("");
+	if (v != NULL && !acc_as_text(v, &s))
+		return wrong(e, ACC_REF_ENC);
+	*enc = s.n == 0 ? ACC_PARTS : acc_str_is(s, "grid") ? ACC_GRID : ACC_LORA;
+	return s.n == 0 || *enc == ACC_GRID || acc_str_is(s, "lora") ? 0 : wrong(e, ACC_REF_ENC);
+}
+
 static int
 parts(const struct acc_val *const v[ACC_REF_N], struct acc_ref *ref, struct acc_err *e)
 {
@@ -310,8 +328,16 @@ parts(const struct acc_val *const v[ACC_REF_N], struct acc_ref *ref, struct acc_
 	if (ref->dtype == ACC_NODTYPE)
 		return wrong(e, ACC_REF_DTYPE);
 	const uint64_t size = acc_dtype_of(ref->dtype)->size;
-	int rc = acc_parts_count(p, size, &n, e);
-	ref->enc = ACC_PARTS;
+	struct acc_parts places = *p;
+	int rc = made(v[ACC_REF_ENC], &ref->enc, e);
+	places.nrows = acc_is_made(ref->enc) ? 0 : p->nrows;
+	if (rc == 0)
+		rc = acc_parts_count(&places, size, &n, e);
+	if (rc == 0 && acc_is_made(ref->enc))
+		rc = ref->enc == ACC_GRID ? acc_grid_read(p, &(struct acc_grid){0}, &n, e)
+					  : acc_lora_read(p, &(struct acc_lora){0}, &n, e);
+	if (rc < 0)
+		return rc;
 	ref->len = n * size;
 	/* What may be measured once for all is the same file. */
 	ref->fsize = (uint64_t)p->fsize[0];

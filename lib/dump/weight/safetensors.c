@@ -1,6 +1,7 @@
 /* Weights in safetensors: one file, the files of an index, those of a folder. */
 #include "acc/safetensors.h"
 #include "dump/place.h"
+#include "dump/weight/packed.h"
 #include "dump/weight/weight.h"
 #include "dump/weight/weight_map.h"
 
@@ -60,6 +61,7 @@ struct set {
 	struct acc_buf list;       /* of struct entry */
 	struct acc_map where;      /* name -> file */
 	struct acc_arena mem, one; /* one: of one record */
+	struct packed_set packed;
 };
 
 static int
@@ -172,21 +174,72 @@ put(struct set *s, const struct entry *x, struct acc_err *e)
 	return acc_dump_weight(&s->w, &w, e);
 }
 
+/* A tensor that is there, of the list in order. */
+static bool
+find(const void *arg, struct acc_str name, struct packed_tensor *out)
+{
+	const struct set *s = arg;
+	const uint64_t *at = acc_map_get(&s->where, name);
+	const struct entry *x = (const struct entry *)(const void *)s->list.p;
+	if (at == NULL || x[*at].missing)
+		return false;
+	*out = (struct packed_tensor){&x[*at].t, s->files[x[*at].file], &s->info[x[*at].file]};
+	return true;
+}
+
+/* From now on names lead to places in the list. */
+static int
+place_names(struct set *s, struct acc_err *e)
+{
+	const struct entry *x = (const struct entry *)(const void *)s->list.p;
+	for (size_t i = 0; i < s->list.n / sizeof *x; i++) {
+		uint64_t *at = acc_map_put(&s->where, x[i].t.name, i);
+		if (at == NULL)
+			return acc_nomem(e);
+		*at = i;
+	}
+	s->packed = (struct packed_set){.dirfd = s->dirfd,
+		.find = find,
+		.arg = s,
+		.src = acc_dump_source_id(s->w.c)};
+	return acc_packed_begin(&s->packed, e);
+}
+
+/* A tensor of its own, one that is made of several, or none, as part of another. */
+static int
+put_any(struct set *s, const struct entry *x, struct acc_err *e)
+{
+	const struct packed_tensor t = {&x->t, s->files[x->file], &s->info[x->file]};
+	struct packed_weight made;
+	int rc = x->missing ? 0 : acc_packed(&s->packed, &t, &made, e);
+	if (rc != 1)
+		return rc == 0 ? put(s, x, e) : rc < 0 ? rc : 0;
+	const struct weight w = {.name = made.name,
+		.file = acc_str(t.file),
+		.info = *t.info,
+		.ref = &made.ref,
+		.dtype_raw = acc_str(made.raw),
+		.err = made.bad.code != 0 ? &made.bad : NULL,
+		.several = true};
+	return acc_dump_weight(&s->w, &w, e);
+}
+
 static int
 put_all(struct set *s, struct acc_err *e)
 {
 	size_t n = s->list.n / sizeof(struct entry);
 	struct entry *x = (struct entry *)(void *)s->list.p;
-	int rc = 0;
+	int rc;
 	if (n > 0)
 		qsort(x, n, sizeof *x, by_name);
+	rc = place_names(s, e);
 	for (size_t i = 0, k; i < n && rc == 0; i = k) {
 		for (k = i + 1; k < n && acc_str_eq(x[k].t.name, x[i].t.name);)
 			k++;
 		rc = join_parts(s, &x[i], k - i, e);
 	}
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = put(s, &x[i], e);
+		rc = put_any(s, &x[i], e);
 	return rc;
 }
 
@@ -287,6 +340,7 @@ read_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file
 	acc_map_release(&s.where);
 	acc_arena_release(&s.mem);
 	acc_arena_release(&s.one);
+	acc_arena_release(&s.packed.mem);
 	return rc;
 }
 

@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# Weights in few bits, as GPTQ, AWQ, compressed-tensors and bitsandbytes leave them: what they stand for, and that they
+# are those of a model. tests/data/make_packed.py says who wrote what; packed.py decodes it apart from us.
+load helper
+
+setup() {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$BATS_TEST_DIRNAME/data/weights/packed.tar.gz"
+	cd "$BATS_TEST_TMPDIR" || return
+	mkdir v2 block
+	mv gptq-v2.safetensors v2
+	echo '{"quantization_config": {"quant_method": "gptq", "checkpoint_format": "gptq_v2"}}' >v2/config.json
+	mv ct-fp8-block.safetensors block
+	echo '{"quantization_config": {"config_groups": {"group_0": {"weights": {"block_structure": [24, 48]}}}}}' \
+		>block/config.json
+	files=(./*.safetensors v2/*.safetensors block/*.safetensors)
+}
+
+compare() { # status, device, bench: the findings in $text
+	run -"$1" accdiff -f json "$2" "$3"
+	text=$(grep '^{' <<<"$output" | jq -r 'select(.kind == "finding").text')
+	echo "$2: $text"
+}
+
+@test "each value is what another decoder makes of it" {
+	for x in "${files[@]}"; do
+		[[ $x != *hf.safetensors ]] || continue
+		/usr/bin/python3 "$BATS_TEST_DIRNAME/data/packed.py" "$x" means.safetensors
+		run -0 accdiff -f json "$x" means.safetensors
+		echo "$x $output"
+		[[ $output == *'"3 tensors compared: 1 with the same values, 2 the same but for a cast"'* ||
+			$output == *'"3 tensors compared: 3 with the same values"'* ]]
+	done
+}
+
+@test "the same weights, within the rounding of their own format" {
+	for x in "${files[@]}"; do
+		[[ $x != *hf.safetensors ]] || continue
+		compare 0 "$x" hf.safetensors
+		[[ $text == "3 tensors compared: 1 with the same values, 2 the same within the rounding of their quantized format"* ]]
+		compare 0 hf.safetensors "$x"
+	done
+	compare 0 gptq-4.safetensors nf4.safetensors
+	[ "$(accdump-read gptq-3.safetensors | accfmt --json | jq -c 'select(.name == "model.layers.0.mlp.up_proj.weight") |
+		[.shape, .stride, .dtype, ."dtype.raw", .enc]')" = '[[32,64],[1,32],"f32","GPTQ","grid"]' ]
+}
+
+@test "other layers, another zero point, another group are named" {
+	for x in gptq-4 ct-4 nf4 ct-8 awq; do
+		sed 's/layers\.0/layers.x/g; s/layers\.1/layers.0/g; s/layers\.x/layers.1/g' $x.safetensors >x.safetensors
+		compare 1 x.safetensors hf.safetensors
+		[[ $text == *"2 with other values"*" times what the rounding of its format can do"* ]]
+	done
+	# Zero points that are one too few: GPTQ's first format taken for its second.
+	cp gptq-4.safetensors v2
+	compare 1 v2/gptq-4.safetensors hf.safetensors
+	# Scales of other groups.
+	for x in gptq-4:scales ct-4:weight_scale nf4:weight.absmax awq:scales ct-8:weight_scale ct-4-zeros:weight_zero_point; do
+		/usr/bin/python3 - "${x%:*}.safetensors" "${x#*:}" <<'END'
+import json, struct, sys
+with open(sys.argv[1], "rb") as f:
+    data = bytearray(f.read())
+n = struct.unpack("<Q", data[:8])[0]
+for k, x in json.loads(data[8:8 + n]).items():
+    if k.endswith("." + sys.argv[2]):
+        a, b = (8 + n + v for v in x["data_offsets"])
+        k = (b - a) // 2
+        data[a:b] = data[a + k:b] + data[a:a + k]
+with open("x.safetensors", "wb") as f:
+    f.write(data)
+END
+		compare 1 x.safetensors hf.safetensors
+	done
+}
+
+@test "what does not fit is said" {
+	sed 's/"shape":\[2,4\]/"shape":[4,2]/' gptq-4.safetensors >x.safetensors
+	run -2 --separate-stderr accdump-read x.safetensors
+	[[ $stderr == *"does not fit the weight's packed tensor"* ]]
+	# An index that names a group that is not there.
+	/usr/bin/python3 - <<'END'
+import json, struct
+with open("gptq-4.safetensors", "rb") as f:
+    data = bytearray(f.read())
+n = struct.unpack("<Q", data[:8])[0]
+at = json.loads(data[8:8 + n])["model.layers.0.mlp.up_proj.g_idx"]["data_offsets"][0]
+data[8 + n + at:8 + n + at + 4] = struct.pack("<i", 77)
+with open("x.safetensors", "wb") as f:
+    f.write(data)
+END
+	run -2 --separate-stderr accdiff x.safetensors hf.safetensors
+	[[ $stderr == *"its index names a group that it does not have"* ]]
+}
