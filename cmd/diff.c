@@ -181,11 +181,12 @@ print_pipeline(struct plan *p)
 
 /* --- and run --- */
 
-/* How many of 100 records have no partner; *parts: the side that has so many more records of backward passes, or else of
+/* How many of 100 records have no partner; *guess: is the order of a list all that says which of its tensors is which? *parts: the side that has so many more records of backward passes, or else of
  * forward passes, that it may make several for each of the other's, or -1. */
 static int
-alone(struct plan *p, int *parts)
+alone(struct plan *p, bool *guess, int *parts)
 {
+	const double likely = 0.8;
 	enum { FORWARD, BACKWARD, NPASSES };
 	struct pipeline l;
 	struct acc_err e = {0};
@@ -202,6 +203,10 @@ alone(struct plan *p, int *parts)
 			continue;
 		n++;
 		single += acc_str_starts(acc_get_text(r, "", "how"), "only");
+		double sure = 1;
+		acc_as_f64(acc_get(r, "", "sure"), &sure);
+		*guess |= sure < likely && acc_get(r, "a.", "op") != NULL &&
+			  acc_str_is(acc_get_text(r, "", "how"), "order");
 		static const char *const prefix[] = {"a.", "b."};
 		for (int i = DEVICE; i <= BENCH; i++) {
 			const struct acc_str pass = acc_get_text(r, prefix[i], "pass");
@@ -241,9 +246,12 @@ static void
 look_at_pairs(struct plan *p)
 {
 	int parts;
-	const int share = alone(p, &parts);
+	bool guess = false;
+	const int share = alone(p, &guess, &parts);
 	if (side_asks(p))
 		side_unlike(p, share);
+	if (guess)
+		side_measure_bare(p);
 	if (parts >= 0 && p->opt->noise == NULL && !p->opt->no_fold && in_parts(p, parts))
 		side_in_parts(p, parts);
 }

@@ -221,6 +221,8 @@ acc_align_run(struct acc_align *al, const struct acc_aligner *way, const struct 
 			     : way == acc_aligners[0] && acc_arrays_are(&j)
 				     ? acc_arrays_pair(&j, a, b, a->byop + ga->first, e)
 				     : way->pair(&j, e);
+		if (rc >= 0 && way->loose && ga->id.kind != WHO_GLOBAL)
+			rc = acc_align_lists(al, &j, e);
 		if (rc >= 0 && rules != NULL)
 			rc = acc_maps_rows(rules, &j, true, e);
 		if (rc >= 0 && way->loose && ga->id.kind != WHO_GLOBAL)

@@ -203,6 +203,9 @@ int acc_maps_path(struct acc_maps *ru, struct acc_str *text, struct acc_arena *m
 int acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps *ru,
 	struct acc_err *e);
 
+/* lists.c: steps of optimizers, whose lists are divided or ordered otherwise on the two sides. */
+int acc_align_lists(struct acc_align *al, struct acc_joined *j, struct acc_err *e);
+
 /* Does one side have arrays by the names of tensors, which somebody's calls made, and the other calls? */
 bool acc_arrays_are(const struct acc_joined *j);
 /* Pair such arrays with what the calls made; those of the device get the bench's order, in `order`, which is
