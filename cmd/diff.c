@@ -181,7 +181,7 @@ print_pipeline(struct plan *p)
 
 /* --- and run --- */
 
-/* How many of 100 records have no partner; *guess: is the order of a list all that says which of its tensors is which? *parts: the side that has so many more records of backward passes, or else of
+/* How many of 100 records have no partner; *guess: does order alone say of some what belongs together? *parts: the side that has so many more records of backward passes, or else of
  * forward passes, that it may make several for each of the other's, or -1. */
 static int
 alone(struct plan *p, bool *guess, int *parts)
@@ -205,8 +205,7 @@ alone(struct plan *p, bool *guess, int *parts)
 		single += acc_str_starts(acc_get_text(r, "", "how"), "only");
 		double sure = 1;
 		acc_as_f64(acc_get(r, "", "sure"), &sure);
-		*guess |= sure < likely && acc_get(r, "a.", "op") != NULL &&
-			  acc_str_is(acc_get_text(r, "", "how"), "order");
+		*guess |= sure < likely && acc_str_is(acc_get_text(r, "", "how"), "order");
 		static const char *const prefix[] = {"a.", "b."};
 		for (int i = DEVICE; i <= BENCH; i++) {
 			const struct acc_str pass = acc_get_text(r, prefix[i], "pass");
@@ -374,7 +373,7 @@ diff_compare(const struct diff_opt *opt, const char *device, const char *bench)
 		print_pipeline(&plan);
 		return prepared ? 0 : 2;
 	}
-	if (side_asks_parts(&plan))
+	if (side_asks_parts(&plan) || side_asks_states(&plan))
 		look_at_pairs(&plan);
 	if (opt->noise != NULL)
 		measure_noise(&plan);

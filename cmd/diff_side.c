@@ -275,6 +275,15 @@ side_asks(const struct plan *p)
 	return is_plain(p) && p->side[DEVICE].g.in_files && p->side[BENCH].g.in_files;
 }
 
+bool
+side_asks_states(const struct plan *p)
+{
+	const struct side *a = &p->side[DEVICE], *b = &p->side[BENCH];
+	return p->holds == ACC_HOLDS_DUMP && p->opt->preset == NULL && a->g.states && b->g.states &&
+	       !a->measured && !b->measured && !a->folded && !b->folded && !a->parted &&
+	       !b->parted && strcmp(a->path, "-") != 0 && strcmp(b->path, "-") != 0;
+}
+
 static int64_t
 bytes_of(const char *path)
 {
@@ -294,8 +303,10 @@ bytes_of(const char *path)
 bool
 side_asks_parts(const struct plan *p)
 {
-	if (side_asks(p) || !is_plain(p))
-		return side_asks(p);
+	if (!is_plain(p))
+		return false;
+	if (p->side[DEVICE].g.in_files || p->side[BENCH].g.in_files)
+		return true;
 	const int64_t a = bytes_of(p->side[DEVICE].path), b = bytes_of(p->side[BENCH].path);
 	return 3 * a > 4 * b || 3 * b > 4 * a;
 }

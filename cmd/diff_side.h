@@ -43,6 +43,8 @@ void side_measure_bare(struct plan *p);
 bool side_asks(const struct plan *p);
 /* May that tell that one side takes its batch in parts (side_in_parts)? */
 bool side_asks_parts(const struct plan *p);
+/* Are these checkpoints whose optimizers number parameters, which may be others of the two sides? */
+bool side_asks_states(const struct plan *p);
 /* How many of 100 records have none. */
 void side_unlike(struct plan *p, int share);
 /* This side takes its batch in parts, one after another, which become one as ranks do. */

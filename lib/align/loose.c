@@ -368,6 +368,8 @@ acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps *ru,
 		rc = collect(&l, 1, j->bop, j->nb);
 	if (rc >= 0)
 		rc = acc_loose_numbers(&l);
+	if (rc == 0)
+		rc = acc_loose_states(&l);
 	acc_loose_shrink(&l.s[0]);
 	acc_loose_shrink(&l.s[1]);
 	if (rc == 0 && l.s[0].n > 0 && l.s[1].n > 0) {

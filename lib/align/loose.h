@@ -65,6 +65,8 @@ struct acc_str acc_loose_template(struct loosely *l, struct acc_buf *out, struct
 
 /* loose_number.c: of names that are no more than numbers, which shapes or contents contradict: all is paired anew. 1: so it is. */
 int acc_loose_numbers(struct loosely *l);
+/* loose_state.c: the states of optimizers, whose numbers may be other parameters' on the two sides. 0 or < 0. */
+int acc_loose_states(struct loosely *l);
 /* loose_known.c: names of known programs. 1: names have changed. */
 int acc_loose_known(struct loosely *l);
 /* Several that have one name, and one of the other side that has it. */

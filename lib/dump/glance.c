@@ -35,6 +35,17 @@ is_flat(struct acc_str name)
 	return false;
 }
 
+/* optimizer.state.7.exp_avg */
+static bool
+is_state(struct acc_str name)
+{
+	static const char word[] = "state.";
+	const char *at = memmem(name.p, name.n, word, sizeof word - 1), *end = name.p + name.n;
+	return at != NULL && (at == name.p || at[-1] == '.') &&
+	       end - at > (ptrdiff_t)sizeof word - 1 && at[sizeof word - 1] >= '0' &&
+	       at[sizeof word - 1] <= '9';
+}
+
 static void
 see_tensor(struct looking *l, const struct acc_rec *r)
 {
@@ -45,6 +56,7 @@ see_tensor(struct looking *l, const struct acc_rec *r)
 	g->calls |= acc_get(r, "", "pass") != NULL;
 	g->bare |= acc_get(r, "", "file") != NULL && acc_get(r, "", "stat.max") == NULL;
 	g->params |= acc_str_is(acc_get_text(r, "", "io"), "param");
+	g->states |= is_state(name);
 	if (acc_str_starts(name, "grad_"))
 		g->norms |= all_of((struct acc_str){name.p + 5, name.n - 5}, "0123456789");
 }

@@ -1,215 +1,305 @@
-/* What a checkpoint says of the optimizer: the settings of each of its groups of parameters, as torch keeps them in param_groups.
- * "No decay for biases" on one side alone is another training, whatever the weights are by now. */
-#include "judge/weights.h"
+/* What a checkpoint says of the optimizer. "No decay for biases" on one side alone is another training, whatever the
+ * weights are by now. Groups have no names, and two programs may divide the same parameters otherwise: what is compared are
+ * the settings of each parameter. */
+#include "judge/weights_settings.h"
 #include "acc/say.h"
 
 #include <stdlib.h>
 
-/* How a program computes, not what. */
-static const char *const ways[] = {"foreach", "fused", "capturable", "differentiable", "params",
-	"param_names"};
+enum { SHOWN = 4 };
 
-struct group {
-	uint64_t params[2];
-	uint64_t print[2];    /* of its settings, in their order */
-	const char *decay[2]; /* of its weights, or NULL */
-	bool has[2];
-};
+/* --- what differs --- */
 
-struct settings {
-	struct acc_weights *t;
-	struct group *g;
-	uint32_t n;
-	size_t cap;
-	const char *text; /* those of groups with one number */
-	uint64_t differ;
-	const char *first;
-};
-
-/* NAME.param_groups.3.betas.0: the group's number and what follows it. */
-static bool
-split(struct acc_str name, uint32_t *group, struct acc_str *rest)
+static const struct acc_setting *
+find(const struct acc_params *g, struct acc_str key)
 {
-	enum { MOST = 9999 };
-	static const char words[] = "param_groups.";
-	const char *at = memmem(name.p, name.n, words, sizeof words - 1), *end = name.p + name.n;
-	if (at == NULL || (at > name.p && at[-1] != '.'))
-		return false;
-	*group = 0;
-	for (at += sizeof words - 1; at < end && *at >= '0' && *at <= '9' && *group <= MOST; at++)
-		*group = *group * 10 + (uint32_t)(*at - '0');
-	if (at >= end || *at != '.' || *group > MOST)
-		return false;
-	*rest = (struct acc_str){at + 1, (uint32_t)(end - at - 1)};
-	return true;
+	for (uint32_t i = 0; i < g->nset; i++)
+		if (acc_str_eq(g->set[i].key, key))
+			return &g->set[i];
+	return NULL;
 }
 
-static bool
-is_way(struct acc_str rest)
+/* Both have it, and it is another. */
+static const struct acc_setting *
+other(const struct acc_params *g, const struct acc_setting *v)
 {
-	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-		const size_t n = strlen(ways[i]);
-		if (rest.n >= n && memcmp(rest.p, ways[i], n) == 0 &&
-			(rest.n == n || rest.p[n] == '.'))
-			return true;
-	}
-	return false;
+	const struct acc_setting *w = find(g, v->key);
+	return w != NULL && strcmp(w->value, v->value) != 0 ? w : NULL;
 }
 
-/* 0 and 0.0 are one setting. */
-static const char *
-text_of(struct acc_arena *m, const struct acc_val *v)
+static uint64_t
+print_of(const struct acc_params *g)
 {
-	const struct acc_val number = v != NULL && v->type == ACC_V_INT ? acc_f64((double)v->i)
-									: acc_nil();
-	return acc_say_value(m, number.type == ACC_V_F64 ? &number : v);
-}
-
-static struct group *
-group_of(struct settings *s, uint32_t i, struct acc_err *e)
-{
-	if (i >= s->n) {
-		struct group *g = acc_grow(s->g, &s->cap, (size_t)i + 1, sizeof *g, e);
-		if (g == NULL)
-			return NULL;
-		s->g = g;
-		memset(g + s->n, 0, (i + 1 - s->n) * sizeof *g);
-		s->n = i + 1;
-	}
-	return &s->g[i];
-}
-
-static int
-look(struct settings *s, uint32_t item, struct acc_err *e)
-{
-	enum { SHOWN = 4 };
-	static const char *const prefix[2] = {"a.", "b."};
-	struct acc_arena *m = &s->t->c->mem;
-	struct acc_rec *r;
-	const char *value[2] = {NULL, NULL};
-	struct acc_str rest = {0}, name = {0};
-	uint32_t number = 0;
-	int rc = acc_case_record(s->t->c, &s->t->c->item[item], &r, e);
-	for (int k = 0; k < 2 && rc >= 0; k++) {
-		const struct acc_str own = acc_get_text(r, prefix[k], "name");
-		if (own.n == 0 || !split(own, &number, &rest))
-			continue;
-		struct group *g = group_of(s, number, e);
-		if (g == NULL)
-			return ACC_ENOMEM;
-		g->has[k] = true;
-		g->params[k] += acc_str_starts(rest, "params.");
-		if (is_way(rest))
-			continue;
-		name = own;
-		value[k] = text_of(m, acc_get(r, prefix[k], "value"));
-		if (value[k] == NULL)
-			return acc_nomem(e);
-		if (acc_str_is(rest, "weight_decay"))
-			g->decay[k] = value[k];
-		const uint64_t of[3] = {g->print[k], acc_hash(rest.p, rest.n),
-			acc_hash(value[k], strlen(value[k]))};
-		g->print[k] = acc_hash(of, sizeof of);
-	}
-	if (rc < 0 || value[0] == NULL || value[1] == NULL || strcmp(value[0], value[1]) == 0)
-		return rc < 0 ? rc : 0;
-	if (s->differ++ == 0) {
-		s->first = acc_arena_copy(m, name.p, name.n);
-		if (s->first == NULL)
-			return acc_nomem(e);
-	}
-	if (s->differ <= SHOWN)
-		s->text = acc_say(m, "%s%s%.*s is %s on the device and %s on the bench", s->text,
-			s->differ > 1 ? "; " : "", (int)name.n, name.p, value[0], value[1]);
-	return s->text == NULL ? acc_nomem(e) : 0;
+	uint64_t all = g->nparam;
+	for (uint32_t i = 0; i < g->nset; i++)
+		all += acc_numbered(acc_hash(g->set[i].key.p, g->set[i].key.n),
+			acc_hash(g->set[i].value, strlen(g->set[i].value)));
+	return all;
 }
 
 static int
 cmp_print(const void *x, const void *y)
 {
 	const uint64_t *p = x, *q = y;
-	return p[0] != q[0] ? (p[0] > q[0]) - (p[0] < q[0]) : (p[1] > q[1]) - (p[1] < q[1]);
+	return (*p > *q) - (*p < *q);
 }
 
 /* Have both sides the same groups, in whatever order? */
 static int
-same_groups(const struct settings *s, bool *same, struct acc_err *e)
+same_groups(const struct acc_settings *s, bool *same, struct acc_err *e)
 {
-	uint64_t(*w)[2] = calloc(2 * (size_t)s->n + 1, sizeof *w);
-	uint32_t n[2] = {0, 0};
+	const uint32_t n = s->s[0].ng;
+	*same = false;
+	if (n != s->s[1].ng)
+		return 0;
+	uint64_t *w = malloc((2 * (size_t)n + 1) * sizeof *w);
 	if (w == NULL)
 		return acc_nomem(e);
-	for (uint32_t i = 0; i < s->n; i++)
-		for (int k = 0; k < 2; k++)
-			if (s->g[i].has[k]) {
-				uint64_t *at = w[(size_t)k * s->n + n[k]++];
-				at[0] = s->g[i].print[k];
-				at[1] = s->g[i].params[k];
-			}
-	for (int k = 0; k < 2; k++)
-		qsort(w + (size_t)k * s->n, n[k], sizeof *w, cmp_print);
-	*same = n[0] == n[1] && memcmp(w, w + s->n, n[0] * sizeof *w) == 0;
+	for (int k = 0; k < 2; k++) {
+		for (uint32_t i = 0; i < n; i++)
+			w[(size_t)k * n + i] = print_of(&s->s[k].g[i]);
+		qsort(w + (size_t)k * n, n, sizeof *w, cmp_print);
+	}
+	*same = memcmp(w, w + n, n * sizeof *w) == 0;
 	free(w);
 	return 0;
 }
 
+/* Groups of one number are one group: of all parameters that are paired, and groups of names of one are not looked at so. */
+static bool
+straight(const struct acc_settings *s)
+{
+	const struct acc_optim *a = &s->s[0], *b = &s->s[1];
+	if (a->ng != b->ng)
+		return false;
+	for (uint32_t i = 0; i < a->ng; i++)
+		if (!acc_is_number(a->g[i].id))
+			return false;
+	for (uint32_t i = 0; i < a->np; i++)
+		if (a->p[i].mate != ACC_NOPARAM &&
+			!acc_str_eq(a->g[a->p[i].group].id, b->g[b->p[a->p[i].mate].group].id))
+			return false;
+	return true;
+}
+
+static int
+add_text(struct acc_settings *s, const char *text, const char *name, struct acc_err *e)
+{
+	if (text == NULL || name == NULL)
+		return acc_nomem(e);
+	if (s->differ == 0)
+		s->first = name;
+	if (s->differ++ < SHOWN)
+		s->text = acc_say(s->m, "%s%s%s", s->text, s->differ > 1 ? "; " : "", text);
+	return s->text == NULL ? acc_nomem(e) : 0;
+}
+
+static int
+by_group(struct acc_settings *s, struct acc_err *e)
+{
+	int rc = 0;
+	for (uint32_t i = 0; i < s->s[0].ng && rc == 0; i++) {
+		const struct acc_params *g = &s->s[0].g[i];
+		const uint32_t k = acc_ids_get(&s->s[1].groups, acc_optim_hash(g->before, g->id));
+		for (uint32_t m = 0; m < g->nset && k != ACC_NOID && rc == 0; m++) {
+			const struct acc_setting *v = &g->set[m], *w = other(&s->s[1].g[k], v);
+			if (w == NULL)
+				continue;
+			const char *name = acc_say(s->m, "%.*sparam_groups.%.*s.%.*s",
+				ACC_PRS(g->before), ACC_PRS(g->id), ACC_PRS(v->key));
+			rc = add_text(s,
+				acc_say(s->m, "%s is %s on the device and %s on the bench",
+					acc_got(name), v->value, w->value),
+				name, e);
+		}
+	}
+	return rc;
+}
+
+/* What a parameter is called: as the optimizer has it; as the weight is that alone has its shape, or one of those that all
+ * differ in what is said; or by its state. */
+static const char *
+name_of(const struct acc_settings *s, const struct acc_optim *x, const struct acc_param *p)
+{
+	uint32_t params = 0, differ = 0, nth = 0;
+	if (!acc_is_number(p->id))
+		return p->id.p;
+	uint32_t at = acc_ids_get(&x->names, acc_numbered(p->group, p->at));
+	for (uint32_t i = 0; i < x->np && at == ACC_NOID && p->shape != 0; i++) {
+		nth += &x->p[i] < p && x->p[i].shape == p->shape;
+		params += x->p[i].shape == p->shape;
+		differ += x->p[i].shape == p->shape && x->p[i].differs;
+	}
+	if (at == ACC_NOID && p->shape != 0 && params == differ &&
+		acc_ids_get(&x->weights, p->shape) + 1 == params)
+		at = acc_ids_get(&x->weights, acc_numbered(p->shape, nth));
+	return at != ACC_NOID ? x->name[at]
+			      : acc_say(s->m, "%.*sstate.%.*s", ACC_PRS(x->g[p->group].before),
+					ACC_PRS(p->id));
+}
+
+/* "for 5 of 9 parameters, those of one dimension: fc1.bias, norm.weight and 3 more" */
+static const char *
+those(struct acc_settings *s, const char **first)
+{
+	struct acc_optim *x = &s->s[0];
+	uint32_t n = 0, shown = 0;
+	bool flat = true;
+	const char *names = "";
+	for (uint32_t i = 0; i < x->np; i++) {
+		n += x->p[i].differs;
+		flat &= x->p[i].shape != 0 && x->p[i].differs == (x->p[i].ndim <= 1);
+	}
+	for (uint32_t i = 0; i < x->np && shown < SHOWN && n < x->np && names != NULL; i++) {
+		if (!x->p[i].differs)
+			continue;
+		const char *name = name_of(s, x, &x->p[i]);
+		*first = *first == NULL ? name : *first;
+		names = acc_say(s->m, "%s%s%s", names, shown++ == 0 ? ": " : ", ", acc_got(name));
+	}
+	if (names != NULL && n < x->np && n > shown)
+		names = acc_say(s->m, "%s and %u more", names, n - shown);
+	return n == x->np      ? "for all parameters"
+	       : names == NULL ? NULL
+			       : acc_say(s->m, "for %u of %u parameters%s%s", n, x->np,
+					 flat ? ", those of one dimension" : "", names);
+}
+
+/* One setting that is the one on the device and the other on the bench: of all parameters of which that is so. */
+static int
+one_setting(struct acc_settings *s, const struct acc_setting *v, const struct acc_setting *w,
+	struct acc_err *e)
+{
+	struct acc_optim *a = &s->s[0], *b = &s->s[1];
+	const char *first = NULL;
+	for (uint32_t i = 0; i < a->np; i++) {
+		struct acc_param *p = &a->p[i];
+		const struct acc_setting *x = p->mate == ACC_NOPARAM
+						      ? NULL
+						      : find(&a->g[p->group], v->key),
+					 *y = x == NULL ? NULL
+							: other(&b->g[b->p[p->mate].group], x);
+		p->differs = y != NULL && strcmp(x->value, v->value) == 0 &&
+			     strcmp(y->value, w->value) == 0;
+	}
+	const char *which = those(s, &first);
+	return add_text(s,
+		acc_say(s->m, "%.*s is %s on the device and %s on the bench %s", ACC_PRS(v->key),
+			v->value, w->value, acc_got(which)),
+		first == NULL ? v->key.p : first, e);
+}
+
+static int
+by_param(struct acc_settings *s, struct acc_err *e)
+{
+	const struct acc_optim *a = &s->s[0], *b = &s->s[1];
+	struct acc_ids said = {0}, groups = {0};
+	int rc = 0;
+	for (uint32_t i = 0; i < a->np && rc == 0; i++) {
+		const struct acc_param *p = &a->p[i];
+		if (p->mate == ACC_NOPARAM)
+			continue;
+		const struct acc_params *g = &a->g[p->group], *h = &b->g[b->p[p->mate].group];
+		const uint64_t both = acc_numbered(p->group, b->p[p->mate].group);
+		if (acc_ids_get(&groups, both) != ACC_NOID)
+			continue;
+		rc = acc_ids_put(&groups, both, 0, false, e);
+		for (uint32_t k = 0; k < g->nset && rc == 0; k++) {
+			const struct acc_setting *v = &g->set[k], *w = other(h, v);
+			const uint64_t id =
+				w == NULL ? 0
+					  : acc_numbered(
+						    acc_numbered(acc_hash(v->key.p, v->key.n),
+							    acc_hash(v->value, strlen(v->value))),
+						    acc_hash(w->value, strlen(w->value)));
+			if (w == NULL || acc_ids_get(&said, id) != ACC_NOID)
+				continue;
+			rc = acc_ids_put(&said, id, 0, false, e);
+			if (rc == 0)
+				rc = one_setting(s, v, w, e);
+		}
+	}
+	acc_ids_release(&said);
+	acc_ids_release(&groups);
+	return rc;
+}
+
 /* How many parameters each group has: "5 (weight_decay 0.1) + 7 (weight_decay 0.0)". */
 static const char *
-groups_text(const struct settings *s, int side)
+groups_text(const struct acc_settings *s, int side)
 {
+	const struct acc_optim *x = &s->s[side];
 	const char *text = "";
-	for (uint32_t i = 0; i < s->n && text != NULL; i++)
-		if (s->g[i].has[side]) {
-			const char *decay = s->g[i].decay[side],
-				   *plus = text[0] == '\0' ? "" : " + ";
-			const unsigned long long n = s->g[i].params[side];
-			text = decay == NULL ? acc_say(&s->t->c->mem, "%s%s%llu", text, plus, n)
-					     : acc_say(&s->t->c->mem, "%s%s%llu (weight_decay %s)",
-						       text, plus, n, decay);
-		}
+	for (uint32_t i = 0; i < x->ng && text != NULL; i++) {
+		const struct acc_params *g = &x->g[i];
+		const char *plus = i == 0 ? "" : " + ";
+		text = g->decay == NULL ? acc_say(s->m, "%s%s%llu", text, plus,
+						  (unsigned long long)g->nparam)
+					: acc_say(s->m, "%s%s%llu (weight_decay %s)", text, plus,
+						  (unsigned long long)g->nparam, g->decay);
+	}
 	return text;
+}
+
+/* Groups of one parameter each, by its name, are no groups. */
+static bool
+in_groups(const struct acc_settings *s)
+{
+	for (int k = 0; k < 2; k++)
+		if (!acc_is_number(s->s[k].g[0].id))
+			return false;
+	return true;
+}
+
+static int
+tell(struct acc_settings *s, bool groups, struct acc_err *e)
+{
+	struct acc_finding *f = acc_case_find(s->t->c, "settings", e);
+	const char *a = groups_text(s, 0), *b = groups_text(s, 1);
+	if (f == NULL || a == NULL || b == NULL)
+		return acc_nomem(e);
+	f->bad = true;
+	f->name = s->first;
+	f->rule = "settings";
+	f->value = (double)s->differ;
+	if (groups)
+		f->text = acc_say(s->m,
+			"the optimizer has other groups of parameters: %s on the device, %s on the bench%s%s",
+			a, b, s->differ > 0 ? "; " : "", s->text);
+	else if (in_groups(s))
+		f->text = acc_say(s->m,
+			"the optimizer has %llu other setting%s (parameters in its groups: %s): %s",
+			(unsigned long long)s->differ, s->differ == 1 ? "" : "s", a, s->text);
+	else
+		f->text = acc_say(s->m, "the optimizer has %llu other setting%s: %s",
+			(unsigned long long)s->differ, s->differ == 1 ? "" : "s", s->text);
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+static int
+compare(struct acc_settings *s, struct acc_err *e)
+{
+	bool same = false;
+	int rc = acc_settings_read(s, e);
+	/* A checkpoint without an optimizer says nothing of it. */
+	if (rc < 0 || s->s[0].ng == 0 || s->s[1].ng == 0)
+		return rc;
+	/* Of parameters of which nothing is known only their groups can be compared. */
+	if (s->paired == 0)
+		rc = same_groups(s, &same, e);
+	if (rc < 0 || same)
+		return rc;
+	const bool by = s->paired == 0 || straight(s),
+		   groups = s->s[0].ng != s->s[1].ng && in_groups(s);
+	rc = by ? by_group(s, e) : by_param(s, e);
+	return rc < 0 || (s->differ == 0 && (s->paired > 0 || !groups)) ? rc : tell(s, groups, e);
 }
 
 int
 acc_weights_settings(struct acc_weights *t, struct acc_err *e)
 {
-	struct settings s = {.t = t, .text = ""};
-	bool same = true, sides[2] = {false, false};
-	uint32_t count[2] = {0, 0};
-	int rc = 0;
-	for (uint32_t i = 0; i < t->c->nitem && rc >= 0; i = acc_step(t->c, i))
-		if (t->c->item[i].kind == ACC_ITEM_ARG)
-			rc = look(&s, i, e);
-	for (uint32_t i = 0; i < s.n; i++)
-		for (int k = 0; k < 2; k++) {
-			sides[k] |= s.g[i].has[k];
-			count[k] += s.g[i].has[k];
-		}
-	/* A checkpoint without an optimizer says nothing of it. */
-	if (rc >= 0 && sides[0] && sides[1])
-		rc = same_groups(&s, &same, e);
-	if (rc >= 0 && !same && (s.differ > 0 || count[0] != count[1])) {
-		struct acc_finding *f = acc_case_find(t->c, "settings", e);
-		const char *a = groups_text(&s, 0), *b = groups_text(&s, 1);
-		if (f == NULL || a == NULL || b == NULL) {
-			free(s.g);
-			return acc_nomem(e);
-		}
-		f->bad = true;
-		f->name = s.first;
-		f->rule = "settings";
-		f->value = (double)s.differ;
-		f->text =
-			count[0] != count[1]
-				? acc_say(&t->c->mem,
-					  "the optimizer has other groups of parameters: %s on the device, %s on the bench%s%s",
-					  a, b, s.differ > 0 ? "; " : "", s.text)
-				: acc_say(&t->c->mem,
-					  "the optimizer has %llu other setting%s (parameters in its groups: %s): %s",
-					  (unsigned long long)s.differ, s.differ == 1 ? "" : "s", a,
-					  s.text);
-		rc = f->text == NULL ? acc_nomem(e) : 0;
-	}
-	free(s.g);
-	return rc < 0 ? rc : 0;
+	struct acc_settings s = {.t = t, .m = &t->c->mem, .text = ""};
+	const int rc = compare(&s, e);
+	acc_settings_release(&s);
+	return rc;
 }
