@@ -146,6 +146,29 @@ put_names(struct acc_rec *r, const struct fold_call *k, const struct fold_virtua
 	return rc;
 }
 
+/* The place of the reference's, whose call may have those of other stages, too. */
+static int
+put_place(struct emit *o, const struct fold_virtual *v, const struct fold_item *own,
+	struct acc_err *e)
+{
+	const struct fold_side *s = &o->f->reference;
+	struct acc_rec *r;
+	int rc = acc_fold_record(o->f, acc_fold_item_at(s, &s->call[v->mate], own->pos, 0)->at, &r,
+		e);
+	if (rc < 0)
+		return rc;
+	const struct acc_str name = acc_get_text(r, "", "name"), of = acc_get_text(r, "", "key"),
+			     key = acc_get_text(&o->rec, "", "key");
+	if (name.n > of.n)
+		rc = acc_put(&o->rec, "", "name",
+			acc_ctext(acc_arena_printf(&o->rec.mem, "%.*s%.*s", ACC_PRS(key),
+				(int)(name.n - of.n), name.p + of.n)));
+	rc = rc < 0 ? rc
+		    : acc_put(&o->rec, "", "pos",
+			      acc_text(acc_arena_str(&o->rec.mem, acc_get_text(r, "", "pos"))));
+	return rc < 0 ? acc_rec_fail(e, rc) : 0;
+}
+
 /* What belongs to one rank alone, or to the tensor as it was stored. */
 static bool
 stays(struct acc_str key, bool whole)
@@ -525,12 +548,17 @@ put_call(struct emit *o, struct fold_step *t, struct fold_virtual *v, struct acc
 						? &o->f->reference.segment[t->reference]
 						: &o->f->device.segment[t->segment[0]];
 	int rc = acc_fold_number(o->f, &o->numbers, k, v, e);
+	if (v->members)
+		v->number = o->f->reference.call[v->mate].call;
 	for (uint32_t i = 0; i < k->n && rc == 0; i++) {
 		const struct fold_item *it = &o->f->device.item[k->first + i];
+		if (v->further && !it->tensor)
+			continue;
 		rc = it->tensor ? put_tensor(o, t, v, i, e) : put_arg(o, t, v, k, i, e);
 		if (rc < 0)
 			return rc;
 		rc = put_names(&o->rec, k, v);
+		rc = rc < 0 || !it->moved || !v->members ? rc : put_place(o, v, it, e);
 		if (rc == 0 && o->src[0] != '\0')
 			rc = acc_put(&o->rec, "", "src", acc_ctext(o->src));
 		rc = rc < 0 ? rc : acc_put(&o->rec, "", "seq", acc_int(o->seq++));

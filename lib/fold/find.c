@@ -419,6 +419,8 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 			"the ranks have experts of their own, and so have the reference's");
 	if (rc > 0)
 		rc = acc_fold_steps(f, &f->mesh, e);
+	if (rc == 0 && f->both == NULL && f->mesh.stages > 1)
+		rc = acc_fold_members(f, e);
 	if (rc == 0)
 		rc = acc_fold_vote(f, e);
 	for (uint32_t i = 0; i < f->nstep && rc == 0; i++)

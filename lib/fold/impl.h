@@ -26,6 +26,7 @@ struct fold_item {
 	bool exact;  /* of integers or bools */
 	bool listed; /* one of a list */
 	bool fills;  /* a buffer that the call fills: no input */
+	bool moved;  /* it has the place of the reference's (members.c) */
 	bool split;  /* of the reference: its ranks have parts of it, in a layout not yet known */
 	double tol;  /* half of the dtype's digits */
 	double ends[2]; /* if `split`: the largest and the smallest of all parts; NAN: unknown */
@@ -105,6 +106,8 @@ struct fold_virtual {
 	uint32_t
 		alone; /* this rank of the mesh, counted from 1, alone has it; 0: all have a part */
 	uint32_t place; /* of stages: after which call of the reference it stands */
+	bool members; /* its tensors are some of its mate's, which those of other stages are, too */
+	bool further; /* and the first of these has said its arguments */
 };
 
 /* The ranks of a step that are one of the reference's. */
@@ -594,6 +597,10 @@ void acc_fold_numbers_release(struct fold_numbers *n);
 /* --- step.c --- */
 /* The virtual rank of each step under this mesh, and which calls are which of the reference. */
 int acc_fold_steps(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e);
+
+/* --- members.c --- */
+/* What the optimizer of a stage is given, and gives, has the places of the same weights in what the reference's is. */
+int acc_fold_members(struct acc_fold *f, struct acc_err *e);
 
 /* --- vote.c --- */
 /* Is it one of a list, which is joined, or is it one of what is taken apart, forward or backward? On another

@@ -36,8 +36,12 @@ put_virtual(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, 
 	if (c == NULL)
 		return ACC_ENOMEM;
 	t->call = c;
-	v[t->nv++] = (struct fold_virtual){(uint32_t)t->ncall, FOLD_NONE, stage, -1, alone,
-		FOLD_NONE};
+	v[t->nv++] = (struct fold_virtual){.rank = (uint32_t)t->ncall,
+		.mate = FOLD_NONE,
+		.stage = stage,
+		.number = -1,
+		.alone = alone,
+		.place = FOLD_NONE};
 	const struct fold_runs *runs = &f->runs[t->segment[stage * m->ranks]];
 	bool once;
 	acc_fold_stands(&f->device, runs, call, m->micro, &once);

@@ -182,7 +182,8 @@ acc_fold_of_others(const struct acc_fold *f, const struct fold_step *t,
 {
 	const struct fold_side *d = &f->device, *r = &f->reference;
 	const struct fold_call *k = &d->call[t->call[v->rank]];
-	if (!k->late || k->dir != FOLD_FORWARD || !own->tensor || !(own->output || own->listed))
+	if (!k->late || k->dir != FOLD_FORWARD || !own->tensor || own->moved ||
+		!(own->output || own->listed))
 		return false;
 	return v->mate == FOLD_NONE ? f->mesh.stages > 1 && tensors_of(d, k, own->output) > 1
 				    : tensors_of(d, k, own->output) !=

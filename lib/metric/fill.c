@@ -153,6 +153,13 @@ is_unlaid(const struct acc_rec *r, const char *side)
 	return acc_str_is(acc_get_text(r, side, "fold"), "Unknown()");
 }
 
+/* Are its parts summands, whose statistics are not those of the sum? */
+static bool
+is_summed(const struct acc_rec *r, const char *side)
+{
+	return acc_glob("*Partial(sum)*", acc_get_text(r, side, "fold"));
+}
+
 /* Statistics where both have some, checksums where both have one of a kind. */
 static int
 put_recorded(struct acc_measurer *m, struct acc_rec *r, const struct side *a, const struct side *b,
@@ -198,6 +205,9 @@ put_recorded(struct acc_measurer *m, struct acc_rec *r, const struct side *a, co
 		why = "the bench's tensor could not be read";
 	else if (why == NULL && (is_unlaid(r, "a.") || is_unlaid(r, "b.")))
 		why = "how its parts lie on the ranks is not known";
+	else if (why == NULL &&
+		 ((a->nulls > 0 && is_summed(r, "a.")) || (b->nulls > 0 && is_summed(r, "b."))))
+		why = "the ranks have summands of it, and their sum was not recorded";
 	else if (why == NULL && (a->nulls > 0 || b->nulls > 0))
 		why = "the recorded statistics are null";
 	else if (why == NULL)

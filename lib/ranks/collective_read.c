@@ -130,6 +130,29 @@ add_int(struct reading *d, int64_t v, const int64_t **out, uint32_t *n, struct a
 	return 0;
 }
 
+/* Those of a group, which all its calls on all its ranks have, are kept once. */
+static int
+keep_group(struct reading *d, const struct acc_val *v, struct acc_err *e)
+{
+	struct acc_fleet *f = d->f;
+	const size_t size = v->n * sizeof *v->ints;
+	const uint64_t id = acc_hash(v->ints, size);
+	const uint32_t was = acc_ids_get(&f->listed, id);
+	d->c->nmember = v->n;
+	if (was != ACC_NOID && f->list[was].n == v->n &&
+		memcmp(f->list[was].v, v->ints, size) == 0) {
+		d->c->member = f->list[was].v;
+		return 0;
+	}
+	d->c->member = (const int64_t *)(void *)acc_arena_copy(&f->mem, v->ints, size);
+	void *p = acc_grow(f->list, &f->cap_list, f->nlist + 1, sizeof *f->list, e);
+	if (d->c->member == NULL || p == NULL || f->nlist >= ACC_NOID - 1)
+		return acc_nomem(e);
+	f->list = p;
+	f->list[f->nlist] = (struct acc_fleet_list){d->c->member, v->n};
+	return acc_ids_put(&f->listed, id, (uint32_t)f->nlist++, false, e);
+}
+
 /* A list, or an item of one. */
 static int
 add_ints(struct reading *d, const struct acc_val *v, const int64_t **out, uint32_t *n,
@@ -187,7 +210,10 @@ take_arg(struct reading *d, struct acc_str name, const struct acc_rec *r, struct
 	else if (acc_str_is(name, "group") && v != NULL && v->type == ACC_V_INTS &&
 		 acc_str_ends(type, "ProcessGroup")) {
 		d->group ^= acc_hash(v->ints, v->n * sizeof *v->ints);
-		return add_ints(d, v, &d->c->member, &d->c->nmember, e);
+		if (d->c->member != NULL)
+			d->c->why = "an argument that is not known";
+		else if (v->n > 0)
+			return keep_group(d, v, e);
 	} else if (acc_str_is(name, "group") && !none)
 		d->c->why = "the ranks of its group were not recorded";
 	return 0;

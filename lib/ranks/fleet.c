@@ -21,6 +21,8 @@ acc_fleet_close(struct acc_fleet *f)
 	free(f->rank);
 	free(f->verdict);
 	free(f->doubt);
+	free(f->list);
+	acc_ids_release(&f->listed);
 	free(f->scratch);
 	acc_ids_release(&f->at);
 	acc_ids_release(&f->dropped);

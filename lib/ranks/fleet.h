@@ -37,6 +37,11 @@ struct acc_fleet_doubt {
 /* Gets a record, whose payload is to be read by its reference, until the next is got. */
 typedef int acc_fleet_get_fn(void *arg, size_t line, struct acc_rec **r, struct acc_err *e);
 
+struct acc_fleet_list { /* of numbers that a call is given */
+	const int64_t *v;
+	uint32_t n;
+};
+
 struct acc_fleet {
 	struct acc_roots *roots;
 	acc_fleet_get_fn *get;
@@ -60,6 +65,9 @@ struct acc_fleet {
 		size_t line; /* a communication of it; SIZE_MAX: there is none */
 		int64_t rank;
 	} strange; /* a rank that is in none of the groups that it recorded */
+	struct acc_fleet_list *list;
+	size_t nlist, cap_list;
+	struct acc_ids listed; /* these, by a hash */
 	struct acc_arena mem;
 	void *scratch; /* for ACC_CHUNK elements */
 };

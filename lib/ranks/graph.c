@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_GROUPS = 256 };
+enum { MOST_GROUPS = 4096 };
 
 static uint64_t
 text_hash(struct acc_str s)
@@ -95,10 +95,8 @@ int
 acc_replicas_group(struct acc_replicas *t, const int64_t *rank, uint32_t n, bool held,
 	struct acc_err *e)
 {
-	for (size_t i = 0; i < t->ngroup; i++)
-		if (t->group[i].n == n && memcmp(t->group[i].rank, rank, n * sizeof *rank) == 0)
-			return 0;
-	if (n < 2 || t->ngroup == MOST_GROUPS)
+	const uint64_t members = acc_hash(rank, n * sizeof *rank) | 1;
+	if (n < 2 || t->ngroup == MOST_GROUPS || acc_ids_get(&t->grouped, members) != ACC_NOID)
 		return 0;
 	for (uint32_t i = 0; i < n; i++) { /* as a list, and of ranks that are here */
 		const bool rises = i == 0 || rank[i] > rank[i - 1];
@@ -111,13 +109,13 @@ acc_replicas_group(struct acc_replicas *t, const int64_t *rank, uint32_t n, bool
 	t->group = p;
 	struct acc_rank_group g = {.n = n,
 		.held = held,
-		.members = acc_hash(rank, n * sizeof *rank) | 1,
+		.members = members,
 		.who = acc_fleet_ranks(t->f, rank, n)};
 	g.rank = (const int64_t *)(void *)acc_arena_copy(&t->f->mem, rank, n * sizeof *rank);
 	if (g.rank == NULL || g.who == NULL)
 		return acc_nomem(e);
 	p[t->ngroup++] = g;
-	return 0;
+	return acc_ids_put(&t->grouped, members, 1, false, e);
 }
 
 static int
@@ -523,6 +521,7 @@ acc_replicas_release(struct acc_replicas *t)
 	acc_ids_release(&t->lined);
 	acc_ids_release(&t->drawn);
 	acc_ids_release(&t->amid);
+	acc_ids_release(&t->grouped);
 	acc_ids_release(&t->mixed);
 	free(t->account);
 	free(t->crossed);

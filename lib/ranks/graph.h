@@ -98,7 +98,8 @@ struct acc_replicas {
 	size_t nstep, cap_step;
 	struct acc_rank_group *group;
 	size_t ngroup, cap_group;
-	struct acc_ids roles; /* what was asked of two ranks or steps: 1 or 0 */
+	struct acc_ids grouped; /* those that there are, by their members */
+	struct acc_ids roles;   /* what was asked of two ranks or steps: 1 or 0 */
 	struct acc_ids
 		lined; /* calls by step, rank, line and how many of that there are before; see weight_drift.c */
 	struct acc_ids

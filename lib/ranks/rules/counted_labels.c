@@ -79,17 +79,12 @@ static int
 of_losses(struct acc_replicas *t, const struct acc_rank_group *g, struct labels *own,
 	struct acc_err *e)
 {
-	uint32_t r = 0;
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
-		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->step != t->step[0] || !c->loss)
-			continue;
-		for (uint32_t n = 0; n < g->n && g->rank[r] != c->k->rank; n++)
-			r = (r + 1) % g->n;
-		if (g->rank[r] == c->k->rank && !own[r].lost)
-			rc = of_loss(t, c, &own[r], e);
-	}
+	for (uint32_t r = 0; r < g->n; r++)
+		for (size_t i = acc_calls_of(t, g->rank[r]); i < t->f->ncall && rc == 0;
+			i = t->call[i].next)
+			if (t->call[i].k->step == t->step[0] && t->call[i].loss && !own[r].lost)
+				rc = of_loss(t, &t->call[i], &own[r], e);
 	return rc;
 }
 

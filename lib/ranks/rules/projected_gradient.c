@@ -122,7 +122,9 @@ acc_rule_project(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
 {
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc == 0 && !g->weights_differ && !g->parts; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]);
+		i < t->f->ncall && rc == 0 && !g->weights_differ && !g->parts;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		const struct acc_replica_seen *made = acc_seen_summand(t, g, c);
 		const struct acc_op_info *info = made == NULL ? NULL : t->call[made->call].info;

@@ -289,10 +289,12 @@ other_ranks(struct acc_replicas *t, const struct acc_rank_group *g, const struct
 	const struct acc_rank_group *other = NULL;
 	int rc = 0;
 	for (size_t k = 0; k < t->ngroup && other == NULL; k++)
-		for (size_t i = 0; i < t->f->ncall && rc == 0 && other == NULL; i++) {
+		for (size_t i = acc_calls_of(t, c->k->rank);
+			i < t->f->ncall && rc == 0 && other == NULL && c->line != 0;
+			i = t->call[i].next) {
 			const struct acc_seen_call *o = &t->call[i];
-			if (t->group[k].members == g->members || c->line == 0 ||
-				o->line != c->line || o->k->backward || !acc_seen_beside(o, c))
+			if (t->group[k].members == g->members || o->line != c->line ||
+				o->k->backward || !acc_seen_beside(o, c))
 				continue;
 			rc = keys_from(t, &t->group[k], o, room, &like, e);
 			other = like != NULL ? &t->group[k] : NULL;

@@ -154,7 +154,8 @@ acc_rule_lookup(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
 {
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc == 0 && t->nstep > 0; i++) {
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && rc == 0 && t->nstep > 0;
+		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
 		const struct acc_replica_seen *made = acc_seen_summand(t, g, c);
 		if (made != NULL && c->k->step == t->step[0])
