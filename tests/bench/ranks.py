@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A stream of what many ranks recorded of one step, statistics alone, to see what a rank costs.
 
-Usage: ranks.py RANKS CALLS [--parts N] [--one] [--odd RANK]      CALLS op calls of two tensors, or three, each
+Usage: ranks.py RANKS CALLS [--parts N] [--one] [--odd RANK]
 
+CALLS op calls of two or three tensors each.
 A network of linear layers is trained by RANKS ranks, each with its own data; its gradients are averaged over them.
 --parts N: N neighbours share their data and hold parts of each weight: columns of one layer, rows of the next.
 --one: the same on one rank, with the data of all. --odd RANK: this rank's middle weight is another."""
@@ -25,7 +26,8 @@ def whole(i):
 
 
 def ints(v):
-    return struct.pack(">BI", 0xdd, len(v)) + b"".join(bytes([i]) if i < 128 else struct.pack(">BH", 0xcd, i) for i in v)
+    each = (bytes([i]) if i < 128 else struct.pack(">BH", 0xcd, i) for i in v)
+    return struct.pack(">BI", 0xdd, len(v)) + b"".join(each)
 
 
 def texts(v):
@@ -68,7 +70,8 @@ class Step:
         common = dict(key=text(key), op=text(op), call=whole(call), stack=text("%016x" % 2), io=text("kw"),
                       **{"pass": text(way)}, step=whole(0))
         self.records.append((record("arg", 2, name=text(f"{key}.kwargs.op"), **common, pos=text("op"),
-                                    type=text("torch.distributed.ReduceOp"), value=text(f"RedOpType.{OPS[over]}")), None, None))
+                                    type=text("torch.distributed.ReduceOp"), value=text(f"RedOpType.{OPS[over]}")),
+                             None, None))
         self.records.append((record("arg", 3, name=text(f"{key}.kwargs.group"), **common, pos=text("group"),
                                     type=text("ProcessGroup")), None, over))
 
@@ -183,7 +186,8 @@ def main():
                          framework=text("pytorch"), task=text("statistics")))
         if rank == 0:
             for i in (1, 2):
-                out.write(record("stack", id=text("%016x" % i), frames=texts([f"File model.py, line {i}, in step, \n step()"])))
+                frames = texts([f"File model.py, line {i}, in step, \n step()"])
+                out.write(record("stack", id=text("%016x" % i), frames=frames))
                 n += 1
         n += 1
         over = {"data": [r for r in range(a.ranks) if r % a.parts == rank % a.parts],
