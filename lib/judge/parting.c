@@ -380,6 +380,20 @@ is_rewritten(const struct parting *p)
 	return false;
 }
 
+/* Is what ends the pass of the device part of what gradients come from, and no mere factor? */
+static bool
+goes_back(const struct parting *p)
+{
+	const struct acc_case *c = p->c;
+	const struct acc_call *k = &c->call[p->side[ACC_A].step[p->last].call];
+	if (p->ncompute[ACC_A] == 1 && k->cls == ACC_OP_MUL)
+		return false;
+	for (const struct acc_call *b = k; b < c->call + c->ncall && b->segment == k->segment; b++)
+		if (b->backward && b->twin == k->twin && b->key[ACC_A] != NULL)
+			return true;
+	return false;
+}
+
 /* The stretch up to its end. */
 static int
 mark(struct parting *p, uint8_t *room, struct acc_err *e)
@@ -394,10 +408,10 @@ mark(struct parting *p, uint8_t *room, struct acc_err *e)
 	if (rc < 0)
 		return rc;
 	count(p);
-	/* The bench may have nothing there, which says something only where something is suspected: who counts what
-	 * was right, or scales a loss, has more op calls at the end, too. */
-	p->found = p->ncompute[ACC_A] > 0 && (p->ncompute[ACC_B] > 0 || p->suspected) &&
-		   is_rewritten(p) &&
+	/* The bench may have nothing there, which says something only where something is suspected, or has a gradient:
+	 * who counts what was right, or scales a loss, has more op calls at the end, too. */
+	p->found = p->ncompute[ACC_A] > 0 &&
+		   (p->ncompute[ACC_B] > 0 || p->suspected || goes_back(p)) && is_rewritten(p) &&
 		   (measure(p, false) || (p->end[ACC_A] == ACC_NOCALL && measure(p, true)));
 	p->fed = is_fed(p);
 	return p->found ? acc_part_name(p, e) : 0;

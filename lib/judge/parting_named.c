@@ -31,6 +31,18 @@ has_kind(const struct parting *p, int side, uint64_t kind, uint64_t family)
 	return false;
 }
 
+/* Does the bench have all kinds that the device has? */
+static bool
+has_all(const struct parting *p)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	for (uint32_t i = 0; i < a->nstep; i++)
+		if (a->step[i].in && acc_part_computes(p, ACC_A, i) &&
+			!has_kind(p, ACC_B, kind_of(p, ACC_A, i), a->step[i].family))
+			return false;
+	return true;
+}
+
 static uint32_t
 first_of(const struct parting *p, int side)
 {
@@ -84,13 +96,12 @@ at_one_line(const struct parting *p, uint32_t x, uint32_t y, struct acc_err *e)
 int
 acc_part_name(struct parting *p, struct acc_err *e)
 {
-	const struct part_side *a = &p->side[ACC_A], *b = &p->side[ACC_B];
+	const struct part_side *b = &p->side[ACC_B];
 	p->lacks = ACC_NOCALL;
 	p->named = p->first;
 	const uint32_t x = first_of(p, ACC_A), y = first_of(p, ACC_B);
 	if (x == ACC_NOCALL || y == ACC_NOCALL || p->moved != ACC_NOCALL ||
-		has_kind(p, ACC_A, kind_of(p, ACC_B, y), b->step[y].family) ||
-		!has_kind(p, ACC_B, kind_of(p, ACC_A, x), a->step[x].family))
+		has_kind(p, ACC_A, kind_of(p, ACC_B, y), b->step[y].family) || !has_all(p))
 		return 0;
 	const struct part_value *v = shared(p, y);
 	if (v == NULL)
