@@ -3,7 +3,6 @@
  * MindSpore as a parameter of the graph's end. Where weight and gradient are the same, and the step is another, the
  * optimizer is; which argument of it the bench's call tells, recomputed with the device's weight. */
 #include "acc/payload.h"
-#include "acc/replay.h"
 #include "acc/say.h"
 #include "judge/first_bad.h"
 
@@ -13,13 +12,16 @@
 #include "judge/case.h"
 #include "judge/recompute.h"
 
-/* Parameters and elements that are looked at; tensors that may be a gradient. */
-enum { PARAMS = 64, ELEMENTS = 1 << 20, GRADIENTS = 256 };
+/* Parameters and elements that are looked at; tensors that may be a gradient; elements that are read for all. */
+enum { PARAMS = 64, ELEMENTS = 1 << 20, GRADIENTS = 256, READ = 1 << 28 };
+/* The one behind the nearest is so many times as far. */
+enum { NEXT = 4 };
 struct step {
 	uint32_t old[PARAMS], grad[PARAMS], new[PARAMS], n; /* items of the bench's call */
 	uint32_t agree, differ;
-	double by;             /* the largest median */
+	double by, tenth;      /* the largest median, and of one element in ten */
 	uint32_t device, item; /* the device's first weight that differs, and the bench's */
+	uint64_t read;
 };
 
 /* n elements of one side, as doubles. NULL: it has not so many, or they cannot be read. */
@@ -67,23 +69,50 @@ far(const double *x, const double *y, uint64_t n)
 	return size > 0 ? sqrt(off / size) : INFINITY;
 }
 
+/* Can this tensor of the device be so near to one of that size and norm? Norms are no further apart than tensors are;
+ * one that was not measured may be. */
+static bool
+may_be(struct acc_case *c, uint32_t item, uint64_t n, double norm, double most)
+{
+	struct acc_rec *r;
+	struct acc_ref ref;
+	struct acc_err own = {0};
+	uint64_t have;
+	double is;
+	if (acc_case_record(c, &c->item[item], &r, &own) < 0 ||
+		acc_ref_get(r, "a.", &ref, &own) <= 0 || !acc_count(ref.shape, ref.ndim, &have) ||
+		have != n)
+		return false;
+	const struct acc_val *v = acc_get(r, "a.", "s.norm");
+	return v == NULL || !acc_as_f64(v, &is) || !(fabs(is - norm) > most * norm);
+}
+
 /* Of the device's tensors of this size in the same step the nearest to x: parameters of the graph, or results.
  * *next: how far the one behind it is. */
 static uint32_t
-nearest(struct acc_case *c, uint32_t like, const double *x, uint64_t n, bool params, double *least,
-	double *next, struct acc_err *e)
+nearest(struct acc_case *c, struct step *s, uint32_t like, const double *x, uint64_t n, bool params,
+	double *least, double *next, struct acc_err *e)
 {
 	const struct acc_call *k = &c->call[c->item[like].call];
+	const double most = params ? NEXT * LIMIT_UPDATE_NEAR : LIMIT_UPDATE_GRADIENT;
 	uint32_t best = ACC_NOCALL, seen = 0;
+	double norm = 0;
+	for (uint64_t i = 0; i < n; i++)
+		norm += x[i] * x[i];
+	norm = sqrt(norm);
 	*least = *next = INFINITY;
-	for (uint32_t i = 0; i < c->nitem && seen < GRADIENTS; i = acc_step(c, i)) {
+	for (uint32_t i = 0; i < c->nitem && seen < GRADIENTS && s->read < READ;
+		i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
 		if (it->kind == ACC_ITEM_ARG || it->kind == ACC_ITEM_AUX || (it->sides & 1) == 0 ||
 			it->call == ACC_NOCALL || c->call[it->call].step != k->step)
 			continue;
 		if (params != (it->io == ACC_IO_PARAM))
 			continue;
+		if (!may_be(c, i, n, norm, most))
+			continue;
 		struct acc_err quiet = {0};
+		s->read += n;
 		double *v = read_side(c, i, "a.", n, &quiet);
 		if (v == NULL)
 			continue;
@@ -112,12 +141,14 @@ by_size(const void *x, const void *y)
 	return (p > q) - (p < q);
 }
 
-/* Of the two steps from `old`, how far they are apart in the median, of the bench's; rounding of the weights
- * taken off. */
-static double
-apart(const double *old, const double *a, const double *b, uint64_t n)
+/* Of the two steps from `old`, how far they are apart, of the bench's in the median: in the median, and of one element in
+ * ten, for what is divided by its own size shows elsewhere in its signs alone. Rounding of the weights is taken off. */
+static void
+apart(const double *old, const double *a, const double *b, uint64_t n, double *median,
+	double *tenth)
 {
-	double *d = malloc(2 * n * sizeof *d), off = NAN;
+	double *d = malloc(2 * n * sizeof *d);
+	*median = *tenth = NAN;
 	for (uint64_t i = 0; d != NULL && i < n; i++) {
 		d[i] = fmax(0, fabs(a[i] - b[i]) - 0x1p-22 * fabs(b[i]));
 		d[n + i] = fabs(b[i] - old[i]);
@@ -125,10 +156,12 @@ apart(const double *old, const double *a, const double *b, uint64_t n)
 	if (d != NULL) {
 		qsort(d, n, sizeof *d, by_size);
 		qsort(d + n, n, sizeof *d, by_size);
-		off = d[n + n / 2] > 0 ? d[n / 2] / d[n + n / 2] : NAN;
+		if (d[n + n / 2] > 0) {
+			*median = d[n / 2] / d[n + n / 2];
+			*tenth = d[n - 1 - n / 10] / d[n + n / 2];
+		}
 	}
 	free(d);
-	return off;
 }
 
 static uint64_t
@@ -153,22 +186,29 @@ compare(struct acc_case *c, struct step *s, uint32_t i, struct acc_err *e)
 	double *grad = read_side(c, s->grad[i], "b.", n, e), *own = NULL, least, next;
 	uint32_t at = ACC_NOCALL;
 	if (old != NULL && new != NULL && grad != NULL) {
-		at = nearest(c, s->grad[i], grad, n, false, &least, &next, e);
-		at = at == ACC_NOCALL || !(least <= LIMIT_UPDATE_GRADIENT)
-			     ? ACC_NOCALL
-			     : nearest(c, s->old[i], old, n, true, &least, &next, e);
-		if (at != ACC_NOCALL && least <= LIMIT_UPDATE_NEAR && next > 4 * least)
-			own = read_side(c, at, "a.", n, e);
+		at = nearest(c, s, s->grad[i], grad, n, false, &least, &next, e);
+		bool known = at != ACC_NOCALL && least <= LIMIT_UPDATE_GRADIENT;
+		/* A large step leads far away from the old weight, but not from the new one. */
+		for (int k = 0; k < 2 && known && own == NULL; k++) {
+			at = nearest(c, s, s->old[i], k == 0 ? old : new, n, true, &least, &next,
+				e);
+			if (at != ACC_NOCALL && least <= LIMIT_UPDATE_NEAR && next > NEXT * least)
+				own = read_side(c, at, "a.", n, e);
+		}
 	}
-	const double off = own == NULL ? NAN : apart(old, own, new, n);
-	s->agree += off <= LIMIT_UPDATE_STEP;
-	if (off > LIMIT_UPDATE_STEP) {
+	double off = NAN, tenth = NAN;
+	if (own != NULL)
+		apart(old, own, new, n, &off, &tenth);
+	if (off > LIMIT_UPDATE_STEP || tenth > LIMIT_UPDATE_TENTH) {
 		if (s->differ == 0) {
 			s->device = at;
 			s->item = s->new[i];
 		}
 		s->differ++;
 		s->by = fmax(s->by, off);
+		s->tenth = fmax(s->tenth, tenth);
+	} else {
+		s->agree += off <= LIMIT_UPDATE_STEP;
 	}
 	free(old);
 	free(new);
@@ -247,14 +287,17 @@ say(struct scan *s, const struct step *t, uint32_t call, struct acc_err *e)
 	f->rank = k->rank;
 	f->seq = k->seq;
 	f->rule = "update";
-	f->value = t->by;
-	f->limit = LIMIT_UPDATE_STEP;
+	const bool few = !(t->by > LIMIT_UPDATE_STEP);
+	f->value = few ? t->tenth : t->by;
+	f->limit = few ? LIMIT_UPDATE_TENTH : LIMIT_UPDATE_STEP;
 	f->stack = stack;
 	f->bad = true;
 	f->text = acc_say(acc_mem(s),
-		"%s: the optimizer's step is another: of %u parameters whose weight and gradient agree, %u become others"
-		" than by %s on the bench, the step being off by up to %.2g of itself in the median%s%s%s%s",
-		f->name, t->agree + t->differ, t->differ, c->call[call].key[ACC_B], t->by,
+		few ? "%s: the optimizer's step is another: of %u parameters whose weight and gradient agree, %u become"
+		      " others than by %s on the bench, the step being off by %.2g of itself in one element of ten%s%s%s%s"
+		    : "%s: the optimizer's step is another: of %u parameters whose weight and gradient agree, %u become others"
+		      " than by %s on the bench, the step being off by up to %.2g of itself in the median%s%s%s%s",
+		f->name, t->agree + t->differ, t->differ, c->call[call].key[ACC_B], f->value,
 		cause[0] == '\0'
 			? ""
 			: acc_tr("; the bench's call gives the same if one thing is changed: "),
@@ -286,8 +329,9 @@ acc_say_update(struct scan *s, uint32_t *call, struct acc_err *e)
 		struct acc_rec *r;
 		if ((rc = acc_case_record(c, &c->item[k->first], &r, e)) < 0)
 			break;
-		const struct acc_op *row = acc_op_find(acc_get_text(r, "b.", "op"));
-		if (row == NULL || strcmp(row->cls, "optimizer") != 0)
+		if (!acc_word_in(
+			    "adam adamw sgd rmsprop adagrad adamax nadam radam adadelta asgd rprop",
+			    acc_op_name(acc_get_text(r, "b.", "op"))))
 			continue;
 		rc = find(c, k->key[ACC_B], k->segment, &t, e);
 		for (uint32_t p = 0; p < t.n && rc == 0; p++)

@@ -57,7 +57,7 @@ read_small(struct ms_folder *f, const char *file, struct ms_attr *a)
 	}
 	a->kind = ref.dtype == ACC_BOOL ? 'b' : ref.dtype == ACC_F32 ? 'f' : 'i';
 	if (ref.ndim == 1)
-		a->kind = a->kind == 'i' ? 'I' : 't';
+		a->kind = a->kind == 'i' ? 'I' : a->kind == 'f' && a->n == 1 ? 'F' : 't';
 	return true;
 }
 
@@ -76,7 +76,7 @@ acc_ms_made(struct ms_folder *f, const char *file)
 {
 	struct ms_attr a = {.n = 0};
 	char key[16];
-	if (!read_small(f, file, &a) || a.kind == 't' || a.kind == 'I')
+	if (!read_small(f, file, &a) || strchr("tIF", a.kind) != NULL)
 		return 0;
 	return acc_map_put(&f->made, number_key(&a, key), 1) == NULL ? ACC_ENOMEM : 0;
 }
@@ -112,6 +112,7 @@ name_it(struct ms_folder *f, struct ms_attr *a, const struct acc_kernel_slot *s)
 	if (s->type == 'k')
 		a->f = (double)(1.0F - (float)a->f);
 	a->name = s->name;
+	a->kind = a->kind == 'F' ? 'f' : a->kind;
 	a->type = a->kind == 'b' ? "bool" : a->kind == 'f' ? "float" : "int";
 	if (a->kind == 'f')
 		a->f = as_written(a->f);

@@ -4,6 +4,8 @@ OP("apply_adam Adam", "adam", OTHER, INPLACE) /* MindSpore's Adam writes to its 
 OP("adamw fused_adamw", "adamw", OTHER, 0)
 OP("apply_adam_w adam_weight_decay", "adamw", OTHER, INPLACE)
 OP("adagrad", "adagrad", OTHER, 0)
+OP("rmsprop", "rmsprop", OTHER, 0)
+OP("adamax", "adamax", OTHER, 0)
 OP("sgd fused_sgd", "sgd", OTHER, 0)
 OP("apply_momentum", "sgd", OTHER, INPLACE | NUMBERS)
 OP("clip_by_norm", "clip_by_norm", OTHER, 0)

@@ -339,7 +339,7 @@ sgd_lists(struct acc_replay *r, struct acc_dense *out)
 
 struct adagrad {
 	double lr, decay, lr_decay, eps;
-	bool maximize;
+	bool maximize, within; /* within: eps is added within the root, as MindSpore does */
 };
 
 static int
@@ -352,7 +352,8 @@ adagrad_one(struct acc_replay *r, const struct adagrad *k, double step,
 	for (size_t i = 0; i < grad->n; i++) {
 		double p = s[PARAM].x->v[i], g = (k->maximize ? -1 : 1) * grad->v[i];
 		double d = g + k->decay * p, size = fabs(g) + fabs(k->decay * p);
-		double sum = s[FIRST].x->v[i] + d * d, below = sqrt(sum) + k->eps;
+		double sum = s[FIRST].x->v[i] + d * d;
+		double below = k->within ? sqrt(sum + k->eps) : sqrt(sum) + k->eps;
 		store(&s[FIRST], i, sum, s[FIRST].x->v[i] + size * size);
 		store(&s[PARAM], i, p - lr * d / below, fabs(p) + lr * size / below);
 	}
@@ -369,7 +370,8 @@ adagrad_lists(struct acc_replay *r, struct acc_dense *out)
 	if (need(r, "lr", &k.lr) < 0 || need(r, "eps", &k.eps) < 0 ||
 		acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
 		acc_arg_float(r, "lr_decay", &k.lr_decay) < 0 ||
-		acc_arg_bool(r, "maximize", &k.maximize) < 0)
+		acc_arg_bool(r, "maximize", &k.maximize) < 0 ||
+		acc_arg_bool(r, "eps_in_root", &k.within) < 0)
 		return ACC_EUNSUP;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct acc_dense *g;
@@ -378,6 +380,98 @@ adagrad_lists(struct acc_replay *r, struct acc_dense *out)
 			adagrad_one(r, &k, step + 1, g, s) < 0)
 			return ACC_EUNSUP;
 		same_gradient(r, out, i, n, 1, g);
+	}
+	return n > 0 ? 0 : acc_cannot(r, "its parameters were not recorded");
+}
+
+struct mean_square {
+	double lr, alpha, eps, decay, momentum;
+	bool maximize, centered, within; /* within: eps is added within the root, as optax does */
+};
+
+static int
+rmsprop_one(struct acc_replay *r, const struct mean_square *k, const struct acc_dense *grad,
+	const struct slot *s)
+{
+	if (check(r, s, grad) < 0)
+		return ACC_EUNSUP;
+	for (size_t i = 0; i < grad->n; i++) {
+		double p = s[PARAM].x->v[i], g = (k->maximize ? -1 : 1) * grad->v[i] + k->decay * p;
+		double size = fabs(grad->v[i]) + fabs(k->decay * p);
+		double v = k->alpha * s[FIRST].x->v[i] + (1 - k->alpha) * g * g;
+		double below = k->within ? sqrt(v + k->eps) : sqrt(v) + k->eps;
+		store(&s[FIRST], i, v, s[FIRST].x->v[i] + size * size);
+		store(&s[PARAM], i, p - k->lr * g / below, fabs(p) + k->lr * size / below);
+	}
+	return 0;
+}
+
+static int
+rmsprop_lists(struct acc_replay *r, struct acc_dense *out)
+{
+	static const char *const name[SLOTS] = {"params", "square_avgs", NULL, NULL};
+	struct mean_square k = {0};
+	struct slot s[SLOTS];
+	uint32_t n = acc_arg_count(r, "params");
+	if (need(r, "lr", &k.lr) < 0 || need(r, "eps", &k.eps) < 0 ||
+		need(r, "alpha", &k.alpha) < 0 || acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
+		acc_arg_float(r, "momentum", &k.momentum) < 0 ||
+		acc_arg_bool(r, "centered", &k.centered) < 0 ||
+		acc_arg_bool(r, "maximize", &k.maximize) < 0 ||
+		acc_arg_bool(r, "eps_in_root", &k.within) < 0)
+		return ACC_EUNSUP;
+	if (k.centered || k.momentum != 0)
+		return acc_cannot(r, "momentum, or a variance in place of a mean square");
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_dense *g;
+		double step;
+		if (slots(r, out, i, n, name, s) < 0 || gradient(r, i, s, &g, &step) < 0 ||
+			rmsprop_one(r, &k, g, s) < 0)
+			return ACC_EUNSUP;
+		same_gradient(r, out, i, n, 1, g);
+	}
+	return n > 0 ? 0 : acc_cannot(r, "its parameters were not recorded");
+}
+
+static int
+adamax_one(struct acc_replay *r, const struct adam *k, double step, const struct acc_dense *grad,
+	const struct slot *s)
+{
+	if (s[SECOND].x == NULL)
+		return acc_cannot(r, NOT_RECORDED);
+	if (check(r, s, grad) < 0)
+		return ACC_EUNSUP;
+	const double rate = k->lr / (1 - pow(k->b1, step));
+	for (size_t i = 0; i < grad->n; i++) {
+		double p = s[PARAM].x->v[i], g = (k->maximize ? -1 : 1) * grad->v[i] + k->decay * p;
+		double size = fabs(s[FIRST].x->v[i]) + fabs(grad->v[i]) + fabs(k->decay * p);
+		double m = k->b1 * s[FIRST].x->v[i] + (1 - k->b1) * g;
+		double most = fmax(k->b2 * s[SECOND].x->v[i], fabs(g) + k->eps);
+		store(&s[FIRST], i, m, size);
+		store(&s[SECOND], i, most, most);
+		store(&s[PARAM], i, p - rate * m / most, fabs(p) + rate * size / most);
+	}
+	return 0;
+}
+
+static int
+adamax_lists(struct acc_replay *r, struct acc_dense *out)
+{
+	static const char *const name[SLOTS] = {"params", "exp_avgs", "exp_infs", NULL};
+	struct adam k = {.form = ADAM};
+	struct slot s[SLOTS];
+	uint32_t n = acc_arg_count(r, "params");
+	if (need(r, "lr", &k.lr) < 0 || need(r, "eps", &k.eps) < 0 || need(r, "beta1", &k.b1) < 0 ||
+		need(r, "beta2", &k.b2) < 0 || acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
+		acc_arg_bool(r, "maximize", &k.maximize) < 0)
+		return ACC_EUNSUP;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_dense *g;
+		double step;
+		if (slots(r, out, i, n, name, s) < 0 || gradient(r, i, s, &g, &step) < 0 ||
+			adamax_one(r, &k, step + 1, g, s) < 0)
+			return ACC_EUNSUP;
+		same_gradient(r, out, i, n, 2, g);
 	}
 	return n > 0 ? 0 : acc_cannot(r, "its parameters were not recorded");
 }
@@ -416,8 +510,16 @@ const struct acc_op acc_ops_optimizer[] = {
 		"lr dampening nesterov maximize is_first_step grad_scale found_inf",
 		sgd_lists, 0),
 	STEP("adagrad",
-		"params|self grads state_sums state_steps lr weight_decay lr_decay eps maximize",
+		"params|self grads state_sums state_steps lr weight_decay lr_decay eps maximize "
+		"eps_in_root",
 		adagrad_lists, 0),
+	STEP("rmsprop",
+		"params|self grads square_avgs grad_avgs momentum_buffer_list state_steps lr alpha eps "
+		"weight_decay momentum centered maximize eps_in_root",
+		rmsprop_lists, 0),
+	STEP("adamax",
+		"params|self grads exp_avgs exp_infs state_steps lr beta1 beta2 eps weight_decay maximize",
+		adamax_lists, 0),
 	STEP("npu_apply_adam_w",
 		"beta1_power beta2_power lr weight_decay beta1 beta2 eps|epsilon "
 		"grad max_grad_norm amsgrad maximize out var m v",
