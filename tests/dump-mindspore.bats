@@ -609,3 +609,39 @@ rows() { # dump, name of the expectation
 	run -0 accdiff save/ms save/torch
 	[[ $output == "10 op calls compared"*"(10 identical)" ]]
 }
+
+@test "mindspore 2.10: a default is named as one, whose it is and which version" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xzf "$DATA/ms_port.tar.gz"
+	local fault said
+	while read -r fault said; do
+		run -1 accdiff "tiny/$fault/device" tiny/bench
+		[[ $output == *"; $said by default"* ]] || { echo "$output"; return 1; }
+	done <<-'END'
+		gelu nn.GELU of MindSpore 2.10.0 has tanh
+		eps nn.LayerNorm of MindSpore 2.10.0 has 1e-07
+		ddof ops.std of MindSpore 2.10.0 has False
+	END
+	run -1 accdiff tiny/axis/device tiny/bench
+	[[ $output != *"by default"* ]]
+	# What lacks no argument is found by trying: the audit names it as an argument.
+	accdump-read tiny/bench | accaudit | accfmt --json | jq -es 'map(select(has("audit.changed"))) == []'
+}
+
+@test "mindspore 2.10: where programs part, the same operator's other argument is said, or what one argument gives" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xzf "$DATA/ms_mean.tar.gz"
+	run -1 accdiff ports/mlploss/mean/device ports/mlploss/bench
+	[[ $output == *"; dim of ReduceMean.Default_ReduceMean-op0 is 1, of Tensor.mean.0.forward it is 1, 2"* ]]
+}
+
+# Behaviours ms-optimizer-after-update, ms-adagrad-root.
+@test "mindspore 2.10: AdamWeightDecay has no bias correction, Adagrad its eps within the root" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xzf "$DATA/ms_steps.tar.gz"
+	accdump-read ports/wdecay/bias/device | accaudit | accfirstbad | accfmt --json | jq -es 'map(select(.kind == "finding" and .bad != null)) == []'
+	run -1 accdiff ports/wdecay/bias/device ports/wdecay/bench
+	[[ $output == *"AdamWeightDecay-op0: "*"the bench's call gives the same if one thing is changed: the bias correction is missing"* ]]
+	run -1 accdiff ports/adagrad/root/device ports/adagrad/bench
+	[[ $output == *"ApplyAdagrad-op1: "*"if one thing is changed: eps, 1e-08, is added within the root"*"(ms-adagrad-root)"* ]]
+}

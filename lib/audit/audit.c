@@ -433,6 +433,8 @@ annotate(struct acc_rec *r, const struct acc_audit *a, const struct acc_audited 
 		rc |= acc_put(r, "", "audit.open", acc_uint(v->left.open));
 	if (v->cause != NULL && !acc_audited_good(v))
 		rc |= acc_put_said(r, "", "audit.cause", &a->mem, v->cause);
+	if (v->cause != NULL && !acc_audited_good(v) && v->changed.text[0] != '\0')
+		rc |= acc_put(r, "", "audit.changed", acc_ctext(v->changed.text));
 	return rc;
 }
 

@@ -177,6 +177,8 @@ int acc_say_accepted(struct acc_case *c, struct acc_err *e);
 int acc_rests_on(struct acc_case *c, struct acc_finding *f, const char *id, struct acc_err *e);
 /* What tools are known to do that can explain what is accused. */
 int acc_explain(struct acc_case *c, struct acc_err *e);
+/* The framework of a side, as its source has it; empty: unknown. */
+int acc_framework_of(struct acc_case *c, struct acc_str src, char out[64], struct acc_err *e);
 
 /* The device's key of a call, or the bench's. */
 const char *acc_call_name(const struct acc_call *k);

@@ -1,10 +1,11 @@
 /* Kernels of another framework have all their arguments, a function only those that it was called with: what
  * is not given is what the function takes then. */
-#include "acc/op.h"
+#include "acc/default.h"
+#include "acc/replay.h"
+#include "acc/say.h"
 #include "judge/first_bad.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "judge/case.h"
 
@@ -18,21 +19,6 @@ number_of(const struct acc_val *v)
 	if (v->type == ACC_V_BOOL)
 		return v->b;
 	return acc_as_f64(v, &x) ? x : NAN;
-}
-
-/* Is it the value that a default is written as? */
-static bool
-is_default(const struct acc_val *v, struct acc_str text)
-{
-	char buf[24];
-	if (v->type == ACC_V_TEXT)
-		return acc_str_eq(v->s, text);
-	if (v->type == ACC_V_BOOL)
-		return v->b == acc_str_is(text, "True");
-	snprintf(buf, sizeof buf, "%.*s", ACC_PRS(text));
-	const double x = number_of(v), y = strtod(buf, NULL);
-	/* One of them may have been rounded to 32 bits. */
-	return fabs(x - y) <= 0x1p-23 * fabs(y);
 }
 
 /* Does the bench give this value by another name, or at a place? 1, 0, or < 0. */
@@ -71,7 +57,7 @@ acc_judge_defaults(struct scan *s, uint32_t call, double worst)
 		const struct acc_val *v = acc_get(r, "a.", "value");
 		struct acc_str usual = acc_op_default(acc_get_text(r, "a.", "op"),
 			acc_get_text(r, "a.", "pos"));
-		if (v == NULL || usual.n == 0 || is_default(v, usual))
+		if (v == NULL || usual.n == 0 || acc_default_is(v, usual))
 			continue;
 		rc = bench_gives(s, call, number_of(v));
 		if (rc < 0)
@@ -81,4 +67,43 @@ acc_judge_defaults(struct scan *s, uint32_t call, double worst)
 		return acc_suspect_argument(s, i, fmin(LIMIT_CERTAIN, worst), INFINITY);
 	}
 	return 0;
+}
+
+struct acc_str
+acc_default_name(struct acc_str op, struct acc_str pos)
+{
+	const struct acc_op *row = acc_op_find(op);
+	int64_t at;
+	if (row == NULL || !acc_str_int(pos, &at))
+		return pos;
+	const char *p = row->sig;
+	for (; at > 0 && *p != '\0'; at--) {
+		p += strcspn(p, " ");
+		p += strspn(p, " ");
+	}
+	return (struct acc_str){p, (uint32_t)strcspn(p, " |:")};
+}
+
+const char *
+acc_say_default(struct scan *s, uint32_t call, struct acc_str op, struct acc_str pos,
+	const struct acc_val *value, const char *text, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	char src[64] = "", framework[64];
+	struct acc_rec *r;
+	for (uint32_t i = k->first; i <= k->last && src[0] == '\0'; i++) {
+		if (c->item[i].call != call || (c->item[i].sides & 1) == 0)
+			continue;
+		if (acc_case_record(c, &c->item[i], &r, e) < 0)
+			return NULL;
+		snprintf(src, sizeof src, "%.*s", ACC_PRS(acc_get_text(r, "a.", "src")));
+	}
+	if (acc_framework_of(c, acc_str(src), framework, e) < 0)
+		return NULL;
+	const struct acc_default *d = acc_default_found(acc_str(framework), op, acc_default_name(op, pos),
+		value);
+	return d == NULL ? text
+			 : acc_say(acc_mem(s), "%s; %s of %s %s has %s by default", text, d->api,
+				   d->library, d->version, d->value);
 }

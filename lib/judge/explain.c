@@ -14,9 +14,8 @@ acc_rests_on(struct acc_case *c, struct acc_finding *f, const char *id, struct a
 	return f->text == NULL || f->behaviour == NULL ? acc_nomem(e) : 0;
 }
 
-/* The framework of a side, as its source has it. */
-static int
-framework_of(struct acc_case *c, struct acc_str src, char out[64], struct acc_err *e)
+int
+acc_framework_of(struct acc_case *c, struct acc_str src, char out[64], struct acc_err *e)
 {
 	char id[64];
 	snprintf(id, sizeof id, "%.*s", ACC_PRS(src));
@@ -47,7 +46,7 @@ explain(struct acc_case *c, struct acc_finding *f, const struct acc_item *it, co
 	snprintf(dtype, sizeof dtype, "%.*s", ACC_PRS(acc_get_text(r, side, "dtype")));
 	if (acc_rec_is(r, "pair") != (side[0] != '\0'))
 		return 0;
-	const int rc = framework_of(c, acc_get_text(r, side, "src"), framework, e);
+	const int rc = acc_framework_of(c, acc_get_text(r, side, "src"), framework, e);
 	for (size_t i = 0; i < acc_nbehaviours && rc == 0; i++) {
 		const struct acc_behaviour *b = &acc_behaviours[i];
 		if (!acc_behaviour_fits(b, acc_str(framework), acc_str(op), acc_str(dtype)) ||

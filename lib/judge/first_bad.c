@@ -523,6 +523,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = look_again(&s, &i, &out, e);
 	if (rc == 0 && s.two && (i == ACC_NOCALL || is_unknown(&s.suspect[i])))
 		rc = acc_say_update(&s, &stretch.call, e);
+	if (rc == 0 && s.two && i == ACC_NOCALL && stretch.call == ACC_NOCALL)
+		rc = acc_substitute_apart(&s, &i, e);
 	if (rc == 0)
 		rc = part(&s, i, &stretch.call, e);
 	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL)

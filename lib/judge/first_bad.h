@@ -369,6 +369,15 @@ int acc_substitute(struct scan *s, uint32_t call, const char **cause, struct acc
 /* The same of this tensor of the device alone, in place of an output of the bench's. */
 int acc_substitute_with(struct scan *s, uint32_t call, uint32_t bench, uint32_t device,
 	const char **cause, struct acc_err *e);
+/* Where nothing else is named: the first call that is taken for computed otherwise, though one changed argument
+ * explains it. 0 or < 0. */
+int acc_substitute_apart(struct scan *s, uint32_t *chosen, struct acc_err *e);
+/* What torch calls the argument at a place: by its number in the signature, or as it is. */
+struct acc_str acc_default_name(struct acc_str op, struct acc_str pos);
+/* text, and, where this value of an argument of an operator is the default of the device's framework, that. The
+ * texts must stay while records are read. NULL: no memory, or it could not be read. */
+const char *acc_say_default(struct scan *s, uint32_t call, struct acc_str op, struct acc_str pos,
+	const struct acc_val *value, const char *text, struct acc_err *e);
 /* The product that one call of the bench has, too, where what stands out is only added to it, and rightly;
  * ACC_NOCALL. */
 uint32_t acc_inner_product(const struct scan *s, const struct suspect *x);

@@ -320,6 +320,39 @@ acc_suspect_argument(struct scan *s, uint32_t item, double margin, double value)
 					  .from = "arguments are equal"});
 }
 
+/* Is what goes in the same, in both programs, and what comes out not, however little of that is left behind it? */
+static bool
+differs_by_itself(const struct scan *s, uint32_t call)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	bool differs = false;
+	if (!s->two || k->backward || acc_unit_low(s->unit) || !acc_given_alike(c, call))
+		return false;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		differs |= it->call == call && acc_is_output(it) &&
+			   (it->apart || acc_is_measured(it)) && !it->exact &&
+			   it->rms > LIMIT_OTHER_OUTPUT * acc_item_unit(it);
+	}
+	return differs;
+}
+
+/* What comes out differs and is right on either side for what was given: is that the same but for an argument that
+ * has a default of its own in each framework? 1, 0, or < 0. */
+static int
+is_other_default(struct scan *s, uint32_t call, const struct acc_item *arg)
+{
+	struct acc_rec *r;
+	if (!differs_by_itself(s, call))
+		return 0;
+	int rc = acc_case_record(s->c, arg, &r, s->e);
+	if (rc < 0)
+		return rc;
+	struct acc_str op = acc_get_text(r, "a.", "op"), pos = acc_get_text(r, "a.", "pos");
+	return acc_op_default(op, pos).n > 0 && acc_str_eq(pos, acc_get_text(r, "b.", "pos"));
+}
+
 /* What both sides make is right for what they were given, the tensors that they were given agree, and what
  * they make does not: then the arguments are others. One that one side alone gives is it. */
 static int
@@ -328,17 +361,21 @@ judge_alone_args(struct scan *s, uint32_t call, double worst, const struct given
 	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
 	struct acc_recorded how;
-	if (worst < LIMIT_NAMED_ARG || g->unseen || g->inner || acc_call_is_fused(s->c, call) ||
-		k->cls == ACC_OP_RANDOM)
+	if (g->unseen || g->inner || acc_call_is_fused(s->c, call) || k->cls == ACC_OP_RANDOM)
+		return 0;
+	/* Kernels have arguments of their own, and lack others. */
+	if (acc_recorded(s->c, k, &how, s->e) < 0)
+		return s->e->code;
+	const bool kernels = !how.framework && !how.format;
+	if (kernels && worst < LIMIT_NAMED_ARG && differs_by_itself(s, call))
+		return acc_judge_defaults(s, call, LIMIT_CERTAIN);
+	if (worst < LIMIT_NAMED_ARG)
 		return 0;
 	for (uint32_t i = k->first; i <= k->last; i++)
 		if (c->item[i].call == call && c->item[i].kind == ACC_ITEM_TENSOR &&
 			!acc_is_input(&c->item[i]) && !acc_acquitted(&c->item[i]))
 			return 0;
-	/* Kernels have arguments of their own, and lack others. */
-	if (acc_recorded(s->c, k, &how, s->e) < 0)
-		return s->e->code;
-	if (!how.framework && !how.format)
+	if (kernels)
 		return acc_judge_defaults(s, call, worst);
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
@@ -401,30 +438,6 @@ shows_later(struct scan *s, uint32_t call, const struct acc_item *arg)
 			   acc_word_in("1 running_mean", acc_get_text(r, "b.", "pos"));
 	}
 	return trained && running;
-}
-
-/* What comes out differs, however little of that is left behind it, and is right on either side for what was given: is
- * that the same but for an argument that has a default of its own in each framework? 1, 0, or < 0. */
-static int
-is_other_default(struct scan *s, uint32_t call, const struct acc_item *arg)
-{
-	struct acc_case *c = s->c;
-	const struct acc_call *k = &c->call[call];
-	struct acc_rec *r;
-	bool differs = false;
-	if (!s->two || k->backward || acc_unit_low(s->unit) || !acc_given_alike(c, call))
-		return 0;
-	for (uint32_t i = k->first; i <= k->last; i++) {
-		const struct acc_item *it = &c->item[i];
-		differs |= it->call == call && acc_is_output(it) &&
-			   (it->apart || acc_is_measured(it)) && !it->exact &&
-			   it->rms > LIMIT_OTHER_OUTPUT * acc_item_unit(it);
-	}
-	int rc = differs ? acc_case_record(c, arg, &r, s->e) : 0;
-	if (rc < 0 || !differs)
-		return rc;
-	struct acc_str op = acc_get_text(r, "a.", "op"), pos = acc_get_text(r, "a.", "pos");
-	return acc_op_default(op, pos).n > 0 && acc_str_eq(pos, acc_get_text(r, "b.", "pos"));
 }
 
 /* Of two operators that each move numbers, as triu and tril, neither's argument is the other's. 1, 0, or < 0. */

@@ -169,6 +169,9 @@
 		"f32 leaves 1e-6; what is off by it moves a step in the median by no more than that") \
 	X(UPDATE_STEP, 0.01, "of itself, in the median: the step of an optimizer is another", \
 		"ten times update-gradient") \
+	X(UPDATE_TENTH, 0.1, "of itself in the median, of one element in ten: the same", \
+		"of normal gradients a tenth is below an eighth of the rest, where update-gradient moves a step " \
+		"by a hundredth; ten times that") \
 	X(OTHER_OUTPUT, 64, \
 		"u: what a call then gives is another operator's, or of other arguments, if each side is right for " \
 		"its own", \

@@ -113,6 +113,12 @@ bool acc_part_is_behind(const struct parting *p, uint32_t call);
 /* Is it one of the stretch, and all that it takes agrees? */
 bool acc_part_is_first(const struct parting *p, uint32_t call);
 
+/* --- substitute.c --- */
+/* Which call of the bench in the stretch gives what one of the device there does, if one argument is changed:
+ * "; ...", or "". 0 or < 0. */
+int acc_substitute_within(struct scan *s, const struct parting *p, const char **text,
+	struct acc_err *e);
+
 /* --- parting_say.c --- */
 /* The finding: a culprit, or, of a long stretch, a difference. It has the name of what stands out, if that is part
  * of it, else of its first call that computes. 0 or < 0. */

@@ -91,7 +91,11 @@ acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, stru
 	const struct acc_call *k = &s->c->call[call];
 	const char *stack, *src = acc_say_source(s->c, k, &stack, e),
 			   *where = acc_say_where(s->c, k);
-	const char *which = stretch_text(p), *bench = bench_names(p), *off = off_text(p);
+	const char *which = stretch_text(p), *bench = bench_names(p), *off = off_text(p), *changed;
+	const int rc = acc_substitute_within(s, p, &changed, e);
+	if (rc < 0)
+		return rc;
+	bench = acc_say(m, "%s%s", acc_got(bench), changed);
 	if (src == NULL || where == NULL || which == NULL || bench == NULL || off == NULL)
 		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
 	struct acc_finding *f = acc_case_find(s->c, acc_part_is_long(p) ? "difference" : "culprit",

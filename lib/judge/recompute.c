@@ -284,7 +284,8 @@ take(void *arg, struct acc_rec *r)
 {
 	static const char *const keys[] = {"audit.ok", "audit.err", "audit.err_max", "audit.limit",
 		"audit.limit_max", "audit.slope", "audit.limit_slope", "audit.part", "audit.left",
-		"audit.open", "audit.cause", "audit.cause.msg", "audit.skip", "audit.skip.msg"};
+		"audit.open", "audit.cause", "audit.cause.msg", "audit.changed", "audit.skip",
+		"audit.skip.msg"};
 	struct acc_recompute *t = arg;
 	struct acc_rec *pair;
 	uint32_t i = t->back < t->nfed ? t->fed[t->back++] : ACC_NOCALL;

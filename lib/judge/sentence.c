@@ -225,6 +225,25 @@ classes(struct scan *s, const struct acc_call *k, const struct acc_rec *r)
 		"; its class is %.*s on the device and %.*s on the bench", ACC_PRS(a), ACC_PRS(b)));
 }
 
+/* text, and whether the device's value is what its framework has by default; of an argument that torch has, too. */
+static const char *
+or_default(struct scan *s, const struct suspect *x, const struct acc_rec *r, const char *text,
+	struct acc_err *e)
+{
+	const char *of = s->c->item[x->item].sides == 3 ? "b." : "a.";
+	const struct acc_val *v = acc_get(r, "a.", "value");
+	const struct acc_str op = acc_arena_str(acc_mem(s), acc_get_text(r, of, "op")),
+			     pos = acc_arena_str(acc_mem(s), acc_get_text(r, of, "pos"));
+	if (v == NULL || text == NULL)
+		return text;
+	struct acc_val own = *v;
+	if (own.type == ACC_V_TEXT)
+		own.s = acc_arena_str(acc_mem(s), own.s);
+	if (op.p == NULL || pos.p == NULL || (own.type == ACC_V_TEXT && own.s.p == NULL))
+		return NULL;
+	return own.type == ACC_V_INTS ? text : acc_say_default(s, x->call, op, pos, &own, text, e);
+}
+
 const char *
 acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 {
@@ -246,20 +265,24 @@ acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 				    : acc_say(acc_mem(s), "%s: %s %s%s", acc_call_name(k), where,
 					      acc_got(off), text);
 	} else if (x->role == ROLE_ARG && it->sides != 3)
-		text = acc_say(acc_mem(s),
-			it->sides == 1
-				? "%s: %s is %s on the device and not given on the bench; what both make is"
-				  " right for what they are given"
-				: "%s: %s is %s on the bench and not given on the device; what both make is"
-				  " right for what they are given",
-			acc_call_name(k), where,
-			acc_got(acc_say_value(acc_mem(s),
-				acc_get(r, it->sides == 1 ? "a." : "b.", "value"))));
+		text = or_default(s, x, r,
+			acc_say(acc_mem(s),
+				it->sides == 1
+					? "%s: %s is %s on the device and not given on the bench; what both make is"
+					  " right for what they are given"
+					: "%s: %s is %s on the bench and not given on the device; what both make is"
+					  " right for what they are given",
+				acc_call_name(k), where,
+				acc_got(acc_say_value(acc_mem(s),
+					acc_get(r, it->sides == 1 ? "a." : "b.", "value")))),
+			e);
 	else if (x->role == ROLE_ARG)
-		text = acc_say(acc_mem(s), "%s: %s is %s on the device and %s on the bench",
-			acc_call_name(k), where,
-			acc_got(acc_say_value(acc_mem(s), acc_get(r, "a.", "value"))),
-			acc_got(acc_say_value(acc_mem(s), acc_get(r, "b.", "value"))));
+		text = or_default(s, x, r,
+			acc_say(acc_mem(s), "%s: %s is %s on the device and %s on the bench",
+				acc_call_name(k), where,
+				acc_got(acc_say_value(acc_mem(s), acc_get(r, "a.", "value"))),
+				acc_got(acc_say_value(acc_mem(s), acc_get(r, "b.", "value")))),
+			e);
 	else if (x->role == ROLE_IN || x->blame != x->call)
 		text = input_text(s, x, where, acc_got(acc_how_bad(acc_mem(s), r, it)));
 	else if (!k->keyed)

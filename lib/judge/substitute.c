@@ -1,41 +1,37 @@
 /* The bench's call, recomputed with what the device gives in place of its output: what the audit takes that for, an
  * argument that is another by default, say, is what the device does otherwise. Where several kernels make up one call
  * of the bench, the whole of them is asked so. */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "acc/say.h"
 #include "acc/stream.h"
+#include "judge/parting.h"
 #include "judge/recompute.h"
 
 struct asked {
 	struct acc_arena *mem;
-	const char *cause;
+	const char *cause, *changed, *op;
 	bool lost; /* no memory */
 };
-
-/* Where elements are wrong, or by what factor, is no argument. */
-static bool
-is_argument(struct acc_str cause)
-{
-	static const char *const none[] = {"one element", "one row", "one column", "all zeros",
-		"clamped", "NaN or Inf", "the sign", "a factor"};
-	bool any = false;
-	for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-		any |= acc_str_starts(cause, none[i]);
-	return memmem(cause.p, cause.n, " in place of ", 13) != NULL ||
-	       (!any && memmem(cause.p, cause.n, " elements are wrong", 19) == NULL);
-}
 
 static int
 take(void *arg, struct acc_rec *r)
 {
 	struct asked *a = arg;
 	const struct acc_val *good = acc_get(r, "", "audit.ok");
-	struct acc_str cause = acc_get_text(r, "", "audit.cause");
+	const struct acc_str cause = acc_get_text(r, "", "audit.cause"),
+			     changed = acc_get_text(r, "", "audit.changed"),
+			     op = acc_get_text(r, "", "op");
+	/* Where elements are wrong, or by what factor, is no argument. */
 	if (!acc_str_is(acc_get_text(r, "", "io"), "out") || good == NULL || good->b ||
-		cause.n == 0 || !is_argument(cause) || a->cause != NULL)
+		changed.n == 0 || a->cause != NULL)
 		return 0;
 	a->cause = acc_arena_copy(a->mem, cause.p, cause.n);
-	a->lost = a->cause == NULL;
+	a->changed = acc_arena_copy(a->mem, changed.p, changed.n);
+	a->op = acc_arena_copy(a->mem, op.p, op.n);
+	a->lost = a->cause == NULL || a->changed == NULL || a->op == NULL;
 	return 0;
 }
 
@@ -50,7 +46,7 @@ quiet(void *arg, const struct acc_err *e)
 static int
 put_turned(struct acc_rec *one, const struct acc_rec *pair)
 {
-	const struct acc_val *a = acc_get(pair, "a.", "shape"), *b = acc_get(pair, "b.", "shape");
+	const struct acc_val *a = acc_get(pair, "a.", "shape"), *b = acc_get(one, "", "shape");
 	int64_t stride[ACC_MAXDIM], step = 1;
 	if (a == NULL || b == NULL || a->type != ACC_V_INTS || b->type != ACC_V_INTS ||
 		a->n != b->n || a->n < 2 || a->n > ACC_MAXDIM || a->ints[0] == a->ints[1] ||
@@ -101,10 +97,6 @@ give_stand_in(struct acc_recompute *t, uint32_t device, struct acc_err *e)
 	struct acc_item *it = &t->c->item[device];
 	struct acc_rec own = {0}, *r;
 	int rc = acc_rec_copy(&own, &t->one) < 0 ? acc_nomem(e) : acc_case_record(t->c, it, &r, e);
-	if (rc == 0)
-		rc = acc_recompute_source(t, acc_get_text(r, "a.", "src"), e);
-	if (rc == 0)
-		rc = acc_case_record(t->c, it, &r, e);
 	if (rc == 0 && put_device(&own, r) < 0)
 		rc = acc_nomem(e);
 	if (rc == 0)
@@ -150,6 +142,12 @@ give_all(struct acc_recompute *t, uint32_t call, const struct stand_in *in, stru
 {
 	struct acc_case *c = t->c;
 	int rc = 0;
+	if (in->device != ACC_NOCALL) { /* within a call no source may begin */
+		struct acc_rec *r;
+		rc = acc_case_record(c, &c->item[in->device], &r, e);
+		if (rc == 0)
+			rc = acc_recompute_source(t, acc_get_text(r, "a.", "src"), e);
+	}
 	/* What comes out stands behind what goes in. */
 	for (uint32_t n = 0; n < 2 * c->nitem && rc == 0; n++) {
 		const uint32_t i = n % c->nitem;
@@ -192,8 +190,16 @@ acc_substitute_with(struct scan *s, uint32_t call, uint32_t bench, uint32_t devi
 	t->audit = NULL;
 	if (rc == 0 && a.lost)
 		rc = acc_nomem(e);
-	*cause = a.cause == NULL ? "" : a.cause;
-	return rc;
+	*cause = "";
+	if (rc < 0 || a.cause == NULL)
+		return rc;
+	const char *cut = strchr(a.changed, '=');
+	const struct acc_val value = acc_ctext(cut == NULL ? "" : cut + 1);
+	*cause = cut == NULL ? a.cause
+			     : acc_say_default(s, call, acc_str(a.op),
+				       (struct acc_str){a.changed, (uint32_t)(cut - a.changed)},
+				       &value, a.cause, e);
+	return *cause == NULL ? acc_nomem(e) : 0;
 }
 
 int
@@ -205,6 +211,218 @@ acc_substitute(struct scan *s, uint32_t call, const char **cause, struct acc_err
 	return rc < 0 || how.framework
 		       ? rc
 		       : acc_substitute_with(s, call, ACC_NOCALL, ACC_NOCALL, cause, e);
+}
+
+/* One value of the bench's in the stretch: is it, with one thing changed, one of the device's there? */
+static int
+ask(struct scan *s, const struct parting *p, const struct part_value *y, uint32_t *asked,
+	const char **text, struct acc_err *e)
+{
+	enum { MOST = 24 };
+	const struct part_side *a = &p->side[ACC_A];
+	const uint32_t call = p->side[ACC_B].step[y->step].call;
+	int rc = 0;
+	for (uint32_t i = 0; i < a->nvalue && rc == 0 && *text == NULL && *asked < MOST; i++) {
+		const struct part_value *x = &a->value[i];
+		const struct part_step *step = &a->step[x->step];
+		const char *cause;
+		if (!step->in || !x->out || !x->real || x->count != y->count)
+			continue;
+		++*asked;
+		rc = acc_substitute_with(s, call, y->item, x->item, &cause, e);
+		if (rc == 0 && cause[0] != '\0')
+			*text = acc_say(acc_mem(s),
+				"; %s gives what %s does if one thing is changed: %s",
+				s->c->call[call].key[ACC_B], s->c->call[step->call].key[ACC_A],
+				cause);
+		if (rc == 0 && cause[0] != '\0' && *text == NULL)
+			rc = acc_nomem(e);
+	}
+	return rc;
+}
+
+/* The first step of the stretch that computes; ACC_NOCALL: none. */
+static uint32_t
+first_step(const struct parting *p, int side)
+{
+	uint32_t i = 0;
+	while (i < p->side[side].nstep &&
+		!(p->side[side].step[i].in && acc_part_computes(p, side, i)))
+		i++;
+	return i < p->side[side].nstep ? i : ACC_NOCALL;
+}
+
+/* Arguments of a call: numbers, axes as they are counted from the front. */
+struct arg {
+	struct acc_str name;
+	double v[ACC_MAXDIM];
+	uint32_t n;
+};
+enum { ARGS = 16 };
+
+static bool
+read_value(const struct acc_val *v, bool axis, uint32_t ndim, struct arg *out)
+{
+	out->n = v->type == ACC_V_INTS ? v->n : 1;
+	if (out->n > ACC_MAXDIM || (v->type != ACC_V_INTS && !acc_as_f64(v, &out->v[0])))
+		return false;
+	for (uint32_t i = 0; i < out->n; i++) {
+		out->v[i] = v->type == ACC_V_INTS ? (double)v->ints[i] : out->v[0];
+		out->v[i] += axis && out->v[i] < 0 ? ndim : 0;
+	}
+	return v->type != ACC_V_BOOL;
+}
+
+/* Those of a step, with torch's names. < 0, or how many. */
+static int
+read_args(struct scan *s, const struct parting *p, int side, uint32_t step, struct arg *out,
+	struct acc_str *op, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	const char *of = side == ACC_A ? "a." : "b.", *key;
+	const uint32_t call = p->side[side].step[step].call;
+	uint32_t ndim = 0;
+	int n = 0;
+	key = c->call[call].key[side];
+	for (uint32_t i = c->call[call].first; i < c->nitem && n < ARGS; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		struct acc_rec *r;
+		if (it->call == ACC_NOCALL || c->call[it->call].segment != c->call[call].segment ||
+			(it->sides & 1 << side) == 0 || !acc_is_input(it))
+			continue;
+		if (c->call[it->call].key[side] == NULL ||
+			strcmp(c->call[it->call].key[side], key) != 0)
+			continue;
+		if (acc_case_record(c, it, &r, e) < 0)
+			return e->code;
+		const struct acc_val *v = acc_get(r, of, "value"), *shape = acc_get(r, of, "shape");
+		if (op->n == 0)
+			*op = acc_arena_str(acc_mem(s), acc_get_text(r, of, "op"));
+		if (op->p == NULL)
+			return acc_nomem(e);
+		if (it->kind != ACC_ITEM_ARG && ndim == 0 && shape != NULL &&
+			shape->type == ACC_V_INTS)
+			ndim = shape->n;
+		if (it->kind != ACC_ITEM_ARG || v == NULL)
+			continue;
+		/* An element of a list: dim is 1, 2. */
+		struct acc_str pos = acc_get_text(r, of, "pos");
+		const char *dot = pos.n == 0 ? NULL : memchr(pos.p, '.', pos.n);
+		if (dot != NULL)
+			pos.n = (uint32_t)(dot - pos.p);
+		const struct acc_str name = acc_arena_str(acc_mem(s), acc_default_name(*op, pos));
+		if (name.p == NULL)
+			return acc_nomem(e);
+		if (!read_value(v, acc_str_is(name, "dim"), ndim, &out[n]))
+			continue;
+		if (n > 0 && dot != NULL && acc_str_eq(out[n - 1].name, name) &&
+			out[n - 1].n < ACC_MAXDIM && out[n].n == 1)
+			out[n - 1].v[out[n - 1].n++] = out[n].v[0];
+		else
+			out[n++].name = name;
+	}
+	return n;
+}
+
+static int
+by_size(const void *x, const void *y)
+{
+	const double p = *(const double *)x, q = *(const double *)y;
+	return (p > q) - (p < q);
+}
+
+static bool
+same(struct arg *x, struct arg *y)
+{
+	qsort(x->v, x->n, sizeof *x->v, by_size);
+	qsort(y->v, y->n, sizeof *y->v, by_size);
+	bool same = x->n == y->n;
+	for (uint32_t i = 0; i < x->n && same; i++)
+		same = fabs(x->v[i] - y->v[i]) <= 0x1p-23 * fabs(y->v[i]);
+	return same;
+}
+
+static const char *
+numbers(struct acc_arena *m, const struct arg *x)
+{
+	const char *t = "";
+	for (uint32_t i = 0; i < x->n && t != NULL; i++)
+		t = acc_arena_printf(m, "%s%s%.9g", t, i > 0 ? ", " : "", x->v[i]);
+	return acc_got(t);
+}
+
+/* Do both sides call the same operator first, with another argument? */
+static int
+compare_args(struct scan *s, const struct parting *p, const char **text, struct acc_err *e)
+{
+	struct arg a[ARGS], b[ARGS];
+	struct acc_str op[2] = {{"", 0}, {"", 0}};
+	const uint32_t x = first_step(p, ACC_A), y = first_step(p, ACC_B);
+	if (x == ACC_NOCALL || y == ACC_NOCALL)
+		return 0;
+	const int n = read_args(s, p, ACC_A, x, a, &op[0], e),
+		  m = n < 0 ? n : read_args(s, p, ACC_B, y, b, &op[1], e);
+	if (m < 0 || op[0].n == 0 || op[1].n == 0 || acc_op_family(op[0]) != acc_op_family(op[1]))
+		return m < 0 ? m : 0;
+	for (int i = 0; i < n; i++)
+		for (int k = 0; k < m && *text == NULL; k++) {
+			if (!acc_str_eq(a[i].name, b[k].name) || same(&a[i], &b[k]))
+				continue;
+			*text = acc_say(acc_mem(s), "; %s of %s is %s, of %s it is %s", a[i].name.p,
+				s->c->call[p->side[ACC_A].step[x].call].key[ACC_A],
+				numbers(acc_mem(s), &a[i]),
+				s->c->call[p->side[ACC_B].step[y].call].key[ACC_B],
+				numbers(acc_mem(s), &b[k]));
+			if (*text == NULL)
+				return acc_nomem(e);
+		}
+	return 0;
+}
+
+int
+acc_substitute_within(struct scan *s, const struct parting *p, const char **text, struct acc_err *e)
+{
+	const struct part_side *b = &p->side[ACC_B];
+	uint32_t asked = 0;
+	int rc;
+	*text = NULL;
+	rc = compare_args(s, p, text, e);
+	for (uint32_t i = 0; i < b->nvalue && rc == 0 && *text == NULL; i++) {
+		const struct part_value *y = &b->value[i];
+		if (b->step[y->step].in && y->out && y->real && y->count > 1)
+			rc = ask(s, p, y, &asked, text, e);
+	}
+	*text = *text == NULL ? "" : *text;
+	return rc;
+}
+
+/* What is taken for computed otherwise, because what follows agrees again, is another function all the same where
+ * one argument explains it to the rounding. */
+int
+acc_substitute_apart(struct scan *s, uint32_t *chosen, struct acc_err *e)
+{
+	enum { MOST = 16 };
+	uint32_t asked = 0, last = ACC_NOCALL;
+	int rc = 0;
+	for (uint32_t i = 0; i < s->nsuspect && rc == 0 && asked < MOST; i++) {
+		struct suspect *x = &s->suspect[i];
+		const char *cause;
+		if (x->role != ROLE_OUT || x->call == last || !s->c->item[x->item].apart ||
+			s->c->item[x->item].sides != 3 || !acc_given_alike(s->c, x->call))
+			continue;
+		last = x->call;
+		asked++;
+		rc = acc_substitute(s, x->call, &cause, e);
+		if (rc < 0 || cause[0] == '\0')
+			continue;
+		x->guess = false;
+		x->margin = LIMIT_CERTAIN;
+		x->value = s->c->item[x->item].rms;
+		x->limit = LIMIT_OTHER_OUTPUT * acc_item_unit(&s->c->item[x->item]);
+		*chosen = i;
+		break;
+	}
+	return rc;
 }
 
 /* Of the device's calls that make up this one of the bench, the one that sums up products: what a bias that is right

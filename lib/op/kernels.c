@@ -21,6 +21,8 @@ static const struct {
 	{"LayerNormGrad", "t t t t t begin_norm_axis:i begin_params_axis:i"},
 	{"Adam", "0:! 1:! 2:! t t lr:f beta1:f beta2:f eps:f t"},
 	{"AdamWeightDecay", "0:! 1:! 2:! lr:f beta1:f beta2:f eps:f weight_decay:f t"},
+	{"AdamWeightDecay",
+		"0:! 1:! 2:! lr:f beta1:f beta2:f eps:f weight_decay:f t use_locking:b"},
 	{"ApplyMomentum", "0:! 1:! lr:f t momentum:f"},
 	{"ApplyAdagrad", "0:! 1:! lr:f t"},
 	{"ApplyAdagradV2", "0:! 1:! lr:f t"},
@@ -120,6 +122,8 @@ fits(char type, char kind)
 		return kind == 'i' || kind == 'I';
 	case 'r':
 		return kind == 'i';
+	case 'f': /* an optimizer's may be a list of one */
+		return kind == 'f' || kind == 'F';
 	default:
 		return kind == type;
 	}
@@ -183,35 +187,6 @@ acc_op_torch_place(struct acc_str op, struct acc_str pos)
 		if (acc_str_is(acc_op_name(op), orders[i].type) && at < strlen(orders[i].places))
 			return (struct acc_str){orders[i].places + at, 1};
 	return pos;
-}
-
-/* What torch 2.15 takes where an argument is not given, of those that MindSpore's kernels always have. */
-static const struct {
-	const char *families, *name, *value;
-} defaults[] = {
-	{"var", "unbiased", "True"},
-	{"layer_norm batch_norm group_norm", "eps", "1e-05"},
-	{"batch_norm", "momentum", "0.1"},
-	{"gelu", "approximate", "none"},
-	{"celu", "alpha", "1"},
-	{"hardshrink softshrink", "lambd", "0.5"},
-	{"smooth_l1_loss", "beta", "1"},
-	{"smooth_l1_loss binary_cross_entropy nll_loss", "reduction", "mean"},
-	{"nll_loss", "ignore_index", "-100"},
-	{"interpolate", "align_corners", "False"},
-	{"cdist", "p", "2"},
-	{"triu", "diagonal", "0"},
-};
-
-struct acc_str
-acc_op_default(struct acc_str op, struct acc_str name)
-{
-	const struct acc_op_info *o = acc_op_info_of(op);
-	for (size_t i = 0; o != NULL && i < sizeof defaults / sizeof *defaults; i++)
-		if (acc_word_in(defaults[i].families, acc_str(o->family)) &&
-			acc_str_is(name, defaults[i].name))
-			return acc_str(defaults[i].value);
-	return (struct acc_str){"", 0};
 }
 
 bool

@@ -121,8 +121,10 @@ acc_cause_forward(struct acc_trial *t, const struct acc_formed *f, uint32_t k)
 	const double *ref = f->ref[k].v;
 	const char *s = NULL;
 	t->explained = false;
-	if (k == 0 && acc_is_float(rec->dtype))
-		s = acc_cause_argument(t, rec, ref);
+	t->changed.text[0] = '\0';
+	/* An optimizer's are as many as its parameters, and alike. */
+	if ((k == 0 || strcmp(t->r.op->cls, "optimizer") == 0) && acc_is_float(rec->dtype))
+		s = acc_cause_argument(t, k, rec, ref);
 	t->explained &= s != NULL;
 	return s != NULL ? s : acc_cause_plain(t->r.mem, rec, ref);
 }

@@ -311,6 +311,7 @@ judge_formed(struct acc_trial *t, const struct acc_formed *f, uint32_t k,
 	if (tally->far == 1) {
 		tally->cause = acc_cause_forward(t, f, k);
 		tally->explained = t->explained;
+		tally->changed = t->changed;
 	}
 	tally->rough = acc_cause_rough(rec, ref->v) && (tally->rough || tally->far == 1);
 	acc_spots_add(&tally->spots, rec, ref->v, t->out[k].first);

@@ -88,6 +88,11 @@ struct acc_left {
 	uint64_t n, open;
 };
 
+/* The argument that a cause is about, NAME=VALUE, or NAME of a tensor; empty: it is about none. */
+struct acc_changed {
+	char text[48];
+};
+
 struct acc_audited { /* of one output record */
 	size_t line;
 	const char *skip;  /* not audited: why; NULL: audited. A literal or strdup'ed */
@@ -114,6 +119,7 @@ struct acc_audited { /* of one output record */
 	double part; /* share of the parts that were looked at */
 	struct acc_left left;
 	bool explained; /* one argument that is another gives all of it: no error, but another function */
+	struct acc_changed changed;
 	const char *form; /* of f32 products: the arithmetic that explains it; NULL: none */
 	uint64_t n;       /* elements, or what else was compared */
 };
@@ -161,8 +167,9 @@ struct acc_tally {
 	uint32_t parts, far; /* how many; how many of them are far off */
 	const char *cause;   /* what the first of these looks like, wherever it is wrong */
 	bool explained;      /* by that, to the rounding */
-	bool rough;          /* as with 16 bits on the way */
-	bool kept;           /* what is said is in the job's own memory */
+	struct acc_changed changed;
+	bool rough; /* as with 16 bits on the way */
+	bool kept;  /* what is said is in the job's own memory */
 	struct acc_spots spots;
 };
 /* The call's results, when all of its parts were looked at. */
@@ -322,7 +329,8 @@ struct acc_trial {
 	uint32_t nout;
 	const struct acc_formed *formed; /* NULL: it is large, or was not evaluated */
 	bool large, explained;           /* explained: an argument that was tried gives output 0 */
-	struct acc_product product;      /* if large */
+	struct acc_changed changed;
+	struct acc_product product; /* if large */
 };
 /* The call as its row sees it. 0, or < 0: see t->r.why. */
 int acc_trial_open(struct acc_trial *t, struct acc_audit_job *j, const struct acc_op *op);

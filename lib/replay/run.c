@@ -93,6 +93,8 @@ acc_audit_job_settle(struct acc_audit_job *j)
 		bool all = t->far == t->parts || place == NULL;
 		v->cause = all && t->cause != NULL ? t->cause : place;
 		v->explained = t->explained && t->far == t->parts && v->cause == t->cause;
+		if (v->cause == t->cause)
+			v->changed = t->changed;
 		if (v->cause == NULL && t->rough)
 			v->cause = acc_audit_rough;
 	}

@@ -10,15 +10,15 @@ PORTS = {
         "leaky": ("LeakyReLU Mul Maximum", "0.2"), "align": ("ResizeBilinearV2", "align"), "same": ("Conv2D", "pad"),
         "momentum": ("BatchNorm", "momentum"), "beta": ("SmoothL1Loss", "beta"), "reduction": ("SmoothL1Loss", "reduction")}),
     "pool": ("judge", "img", False, {
-        "valid": ("AvgPool", ""), "ddof": ("ReduceStd", "unbiased"), "eps": ("GroupNorm", "eps"), "hswish": ("HSigmoid HSwish", "")}),
+        "valid": ("AvgPool", ""), "ddof": ("ReduceStd Pow ReduceMean", "place"), "eps": ("GroupNorm", "eps"), "hswish": ("HSigmoid HSwish Sigmoid", "")}),
     "rmsnet": ("judge", "ids", False, {
-        "rms": ("Rsqrt Add ReduceMean norm-", "eps"), "swap": ("Mul SiLU Sigmoid", ""), "tanh": ("GeLU", "tanh"), "elu": ("Elu", "alpha")}),
-    "bilstm": ("judge", "ids", False, {"gates": ("LSTM", "order")}),
-    "mlploss": ("judge", "x", False, {"delta": ("SmoothL1Loss", ""), "mean": ("ReduceMean", "dim"), "var": ("ReduceStd", "unbiased")}),
-    "wdecay": ("judge", "step", True, {"bias": ("AdamWeightDecay", "bias correction"), "wd": ("AdamWeightDecay", "weight_decay")}),
-    "sgd": ("judge", "step", True, {"nesterov": ("ApplyMomentum SGD", "nesterov"), "damp": ("SGD", "dampening")}),
-    "adamexp": ("judge", "step", True, {"eps": ("Addcmul Addcdiv Add Div Sqrt", "eps"), "lr": ("Mul Sub Div Addcdiv", "lr")}),
-    "adagrad": ("judge", "step", True, {"accum": ("ApplyAdagrad Adagrad", "accum"), "lr": ("ApplyAdagrad Adagrad", "lr")}),
+        "rms": ("Rsqrt Add ReduceMean norm-", "1e-06"), "swap": ("Mul SiLU Sigmoid", ""), "tanh": ("GeLU", "tanh"), "elu": ("Elu SeLU", "")}),
+    "bilstm": ("judge", "ids", False, {"gates": ("LSTM lstm-LSTM", "order")}),
+    "mlploss": ("judge", "x", False, {"delta": ("SmoothL1Loss", ""), "mean": ("ReduceMean", "dim along"), "var": ("ReduceStd", "unbiased")}),
+    "wdecay": ("judge", "step", True, {"bias": ("opt-", "correction"), "wd": ("opt-", "weight_decay")}),
+    "sgd": ("judge", "step", True, {"nesterov": ("opt-", "nesterov"), "damp": ("opt-", "dampening")}),
+    "adamexp": ("judge", "step", True, {"eps": ("opt-", "eps"), "lr": ("opt-", "lr")}),
+    "adagrad": ("judge", "step", True, {"accum": ("opt-", "accum"), "lr": ("opt-", "lr"), "root": ("opt-", "root")}),
 }
 
 
@@ -262,4 +262,6 @@ def mindspore_optimizer(name, params, f):
         return nn.SGD(params, 1e-2, momentum=0.8, weight_decay=1e-2, nesterov=f == "nesterov", dampening=0.5 if f == "damp" else 0.0)
     if name == "adamexp":
         return optim.Adam(params, lr=1e-3 if f == "lr" else 1e-2, eps=1e-3 if f == "eps" else 1e-8)
+    if f == "right":
+        return optim.Adagrad(params, lr=1e-2)
     return nn.Adagrad(params, accum=0.1 if f == "accum" else 0.0, learning_rate=1e-3 if f == "lr" else 1e-2)

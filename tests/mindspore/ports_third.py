@@ -5,23 +5,22 @@ PORTS = {
     "convnext": ("third", "img", False, {
         "gelu": ("GeLU", "tanh"), "eps": ("LayerNorm", "eps"), "same": ("Conv2D", "pad"), "layer": ("LayerNorm", "eps")}),
     "twotower": ("third", "x", False, {
-        "temp": ("Mul Div RealDiv", ""), "axis": ("ReduceSum Norm L2Normalize Div LpNorm Sqrt", "dim"),
+        "temp": ("Div", "0.1"), "axis": ("ReduceSum", "dim"),
         "smooth": ("CrossEntropy Div loss-Cross NLLLoss Mul Add", "smoothing")}),
-    "kld": ("third", "x", False, {"axis": ("LogSoftmax Softmax", "dim"), "mean": ("Div RealDiv ReduceMean KLDivLoss ReduceSum", "reduction")}),
+    "kld": ("third", "x", False, {"axis": ("LogSoftmax Softmax", "dim"), "mean": ("Div", "30")}),
     "hinge": ("third", "x", False, {
         "softplus": ("ReLU Softplus", ""), "sum": ("ReduceSum ReduceMean BCEWithLogitsLoss", "reduction"), "ddof": ("ReduceStd", "unbiased")}),
     "upsample": ("third", "img", False, {
-        "mse": ("ReduceMean Square Pow Abs Mul", ""), "align": ("ResizeBilinearV2", "align"), "slope": ("LeakyReLU Mul Maximum", "0.2"),
+        "mse": ("loss-", ""), "align": ("ResizeBilinearV2", "align"), "slope": ("LeakyReLU Mul Maximum", "0.2"),
         "gn": ("GroupNorm", "eps")}),
     "gru": ("third", "ids", False, {"last": ("StridedSlice", ""), "tanh": ("Sigmoid Tanh", "")}),
     "rope": ("third", "ids", False, {
-        "half": ("Concat Mul Neg Stack", ""), "mask": ("MaskedFill Select Softmax", ""), "rms": ("Rsqrt Add ReduceMean", "eps"),
-        "scale": ("Mul Div RealDiv", "")}),
-    "gates": ("third", "ids", False, {"order": ("Softmax TopK", ""), "k": ("TopK", "k"), "act": ("GeLU SiLU Sigmoid", "gelu")}),
-    "rmsprop": ("third", "step", True, {"alpha": ("Mul Add Sub Addcmul Addcdiv Div Sqrt ApplyRMSProp", "alpha"),
-                                        "eps": ("Mul Add Sub Addcmul Addcdiv Div Sqrt ApplyRMSProp", "eps")}),
-    "sgdm": ("third", "step", True, {"lr": ("Mul Sub Add SGD", "lr"), "decay": ("Mul Sub Add SGD", "weight_decay")}),
-    "adamax": ("third", "step", True, {"lr": ("Mul Div RealDiv Sub Addcdiv Add", "lr"), "clip": ("Mul Div RealDiv Sub Addcdiv Add ClipByNorm", "")}),
+        "half": ("Concat Mul Neg Stack", ""), "mask": ("MaskedFill Select Softmax", ""), "rms": ("Rsqrt Add ReduceMean", "1e-05"),
+        "scale": ("Div", "4")}),
+    "gates": ("third", "ids", False, {"order": ("Mul", ""), "k": ("TopK", "k"), "act": ("Div Erf", "")}),
+    "rmsprop": ("third", "step", True, {"alpha": ("opt-", "alpha"), "eps": ("opt-", "eps")}),
+    "sgdm": ("third", "step", True, {"lr": ("opt-", "lr"), "decay": ("opt-", "weight_decay")}),
+    "adamax": ("third", "step", True, {"lr": ("opt-", "lr"), "clip": ("opt-", "")}),
 }
 
 

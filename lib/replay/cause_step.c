@@ -1,0 +1,210 @@
+/* Causes found by trying, of what has a state: steps of optimizers, recurrent networks. */
+#include "acc/say.h"
+#include "replay/cause.h"
+#include "replay/compose.h"
+#include "replay/limits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* All steps so late that nothing is corrected any more. */
+static bool
+uncorrected(const struct attempt *a)
+{
+	struct acc_replay *r = &a->t->r;
+	uint32_t n = acc_arg_count(r, "params");
+	static double late = 1e9;
+	struct acc_dense step = {.dtype = ACC_F64, .n = 1, .v = &late};
+	if (acc_try_has(r, "beta1_power")) {
+		struct acc_value args[] = {acc_named("beta1_power", acc_of_float(0)),
+			acc_named("beta2_power", acc_of_float(0))};
+		return acc_try_equals(a, acc_try_with(a, args, 2));
+	}
+	struct acc_value steps = {.type = ACC_A_LIST,
+		.n = n,
+		.item = acc_alloc(r->mem, (n + 1) * sizeof *steps.item)};
+	if (!acc_try_has(r, "state_steps") || steps.item == NULL)
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		steps.item[i] = acc_of_tensor(&step);
+	return acc_try(a, "state_steps", steps);
+}
+
+/* The value of a number in which a step is linear. */
+static const char *
+solved(const struct attempt *a, const char *name)
+{
+	struct acc_replay *r = &a->t->r;
+	double x = 0, over = 0, under = 0;
+	char text[24];
+	if (!acc_try_has(r, name) || acc_arg_float(r, name, &x) < 0)
+		return NULL;
+	const double h = x != 0 ? x : 0.01;
+	const struct acc_value more = acc_named(name, acc_of_float(x + h));
+	const double *v = acc_try_with(a, &more, 1);
+	for (size_t i = 0; v != NULL && i < a->rec->n; i++) {
+		over += (a->rec->v[i] - a->ref[i]) * (v[i] - a->ref[i]);
+		under += (v[i] - a->ref[i]) * (v[i] - a->ref[i]);
+	}
+	if (!(under > 0))
+		return NULL;
+	snprintf(text, sizeof text, "%.3g", x + h * over / under);
+	x = strtod(text, NULL);
+	return acc_try_number(a, name, x) ? acc_say(r->mem, "as if %s were %g", name, x) : NULL;
+}
+
+/* A weight decay of the other kind: "adam" adds it to the gradient, "adamw" takes it off the parameter. */
+static const char *
+other_decay(const struct attempt *a)
+{
+	struct acc_replay *r = &a->t->r;
+	const struct acc_op *op = r->op;
+	bool coupled = acc_try_is(r, "adam"), decoupled = false, other;
+	if ((!coupled && !acc_try_is(r, "adamw")) ||
+		acc_arg_bool(r, "decoupled_weight_decay", &decoupled) < 0)
+		return NULL;
+	if (coupled) {
+		coupled = !decoupled;
+		other = acc_try(a, "decoupled_weight_decay",
+			(struct acc_value){.type = ACC_A_BOOL, .b = coupled});
+	} else {
+		r->op = acc_op_find(acc_str("adam"));
+		other = acc_try_equals(a, acc_try_with(a, NULL, 0));
+		r->op = op;
+	}
+	if (!other)
+		return NULL;
+	return coupled ? "the weight decay is taken off the parameter, not added to the gradient"
+		       : "the weight decay is added to the gradient, not taken off the parameter";
+}
+
+/* Sums of squares that began at another number, before the first step; and where eps is added. */
+static const char *
+adagrad(const struct attempt *a)
+{
+	struct acc_replay *r = &a->t->r;
+	const struct acc_value *sums = acc_try_given(r, "state_sums");
+	static const double start[] = {0.1, 0}, eps[] = {1e-8, 1e-10, 1e-7};
+	if (!acc_try_is(r, "adagrad") || sums == NULL || sums->type != ACC_A_LIST)
+		return NULL;
+	for (size_t i = 0; i < sizeof eps / sizeof *eps; i++) {
+		struct acc_value args[] = {
+			acc_named("eps_in_root", (struct acc_value){.type = ACC_A_BOOL, .b = true}),
+			acc_named("eps", acc_of_float(eps[i]))};
+		if (acc_try_equals(a, acc_try_with(a, args, 2)))
+			return acc_say(r->mem, "eps, %g, is added within the root", eps[i]);
+	}
+	for (size_t k = 0; k < 2; k++) {
+		struct acc_value list = {.type = ACC_A_LIST,
+			.n = sums->n,
+			.item = acc_alloc(r->mem, (sums->n + 1) * sizeof *list.item)};
+		for (uint32_t i = 0; list.item != NULL && i < sums->n; i++) {
+			const struct acc_value *v = &sums->item[i];
+			struct acc_dense *d = acc_alloc(r->mem, sizeof *d);
+			if (d == NULL || v->type != ACC_A_TENSOR || v->t->v == NULL)
+				return NULL;
+			*d = *v->t;
+			if ((d->v = acc_doubles(r, d->n)) == NULL)
+				return NULL;
+			for (size_t j = 0; j < d->n; j++)
+				d->v[j] = start[k];
+			list.item[i] = acc_of_tensor(d);
+		}
+		if (list.item == NULL)
+			return NULL;
+		struct acc_value args[] = {acc_named("state_sums", list),
+			acc_named("eps", acc_of_float(1e-8)),
+			acc_named("eps_in_root",
+				(struct acc_value){.type = ACC_A_BOOL, .b = true})};
+		for (uint32_t n = 1; n <= 3; n += 2)
+			if (acc_try_equals(a, acc_try_with(a, args, n)))
+				return acc_say(r->mem, "as if initial_accumulator_value were %g",
+					start[k]);
+	}
+	return NULL;
+}
+
+const char *
+acc_cause_step(const struct attempt *a)
+{
+	struct acc_replay *r = &a->t->r;
+	const char *s = NULL;
+	double decay = 0;
+	if (strcmp(r->op->cls, "optimizer") != 0)
+		return NULL;
+	if ((s = adagrad(a)) != NULL)
+		return s;
+	if (uncorrected(a)) {
+		/* Of the first step of some, a learning rate says the same. */
+		s = solved(a, "lr");
+		return s == NULL ? "the bias correction is missing"
+				 : acc_say(r->mem, "%s, or the bias correction is missing", s);
+	}
+	if (acc_try_has(r, "momentum") && acc_try_number(a, "momentum", 0))
+		return "the momentum is missing";
+	if (acc_try_has(r, "weight_decay") && acc_arg_float(r, "weight_decay", &decay) >= 0 &&
+		decay != 0)
+		s = acc_try_number(a, "weight_decay", 0) ? "the weight decay is missing"
+							 : other_decay(a);
+	if (s == NULL)
+		s = solved(a, "lr");
+	return s != NULL ? s : solved(a, "weight_decay");
+}
+
+/* --- recurrent networks --- */
+
+/* The blocks of rows of each weight and bias, in another order. */
+static bool
+reordered(const struct attempt *a, const struct acc_value *params, const uint8_t *order,
+	size_t blocks)
+{
+	struct acc_replay *r = &a->t->r;
+	struct acc_value list = {.type = ACC_A_LIST,
+		.n = params->n,
+		.item = acc_alloc(r->mem, (params->n + 1) * sizeof *list.item)};
+	for (uint32_t i = 0; list.item != NULL && i < params->n; i++) {
+		const struct acc_value *v = &params->item[i];
+		struct acc_dense *d = acc_alloc(r->mem, sizeof *d);
+		if (d == NULL || v->type != ACC_A_TENSOR || v->t->v == NULL || v->t->ndim == 0 ||
+			(size_t)v->t->shape[0] % blocks != 0)
+			return false;
+		*d = *v->t;
+		if ((d->v = acc_doubles(r, d->n)) == NULL)
+			return false;
+		const size_t n = d->n / blocks;
+		for (size_t k = 0; k < blocks; k++)
+			memcpy(d->v + k * n, v->t->v + order[k] * n, n * sizeof *d->v);
+		list.item[i] = acc_of_tensor(d);
+	}
+	return list.item != NULL && acc_try(a, "params", list);
+}
+
+/* Frameworks pack the gates in orders of their own. */
+const char *
+acc_cause_gates(const struct attempt *a)
+{
+	enum { MOST = 1 << 16 }; /* elements, of a cause that takes two dozen evaluations */
+	struct acc_replay *r = &a->t->r;
+	const struct acc_value *params = acc_try_given(r, "params");
+	const char *const name = acc_try_is(r, "lstm") ? "ifgo" : acc_try_is(r, "gru") ? "rzn" : "";
+	const size_t n = strlen(name), all = n == 4 ? 256 : 27;
+	if (n == 0 || params == NULL || params->type != ACC_A_LIST || a->rec->n > MOST)
+		return NULL;
+	for (size_t code = 0; code < all; code++) {
+		uint8_t order[4];
+		unsigned seen = 0;
+		for (size_t i = 0, c = code; i < n; i++, c /= n) {
+			order[i] = (uint8_t)(c % n);
+			seen |= 1U << order[i];
+		}
+		if (seen != (1U << n) - 1 || !reordered(a, params, order, n))
+			continue;
+		char text[8];
+		for (size_t i = 0; i < n; i++) {
+			text[2 * i] = name[order[i]];
+			text[2 * i + 1] = i + 1 < n ? ' ' : '\0';
+		}
+		return acc_say(r->mem, "the gates in its weights in the order %s", text);
+	}
+	return NULL;
+}
