@@ -207,7 +207,8 @@ below(struct reader *r, struct acc_str name)
 	const uint32_t n = (uint32_t)(sizeof r->key) - r->nkey;
 	if (name.n > n)
 		name.n = n;
-	memcpy(r->key + r->nkey, name.p, name.n);
+	if (name.n > 0)
+		memcpy(r->key + r->nkey, name.p, name.n);
 	r->nkey += name.n;
 	return before;
 }
