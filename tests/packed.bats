@@ -90,3 +90,26 @@ END
 	run -2 --separate-stderr accdiff x.safetensors hf.safetensors
 	[[ $stderr == *"its index names a group that it does not have"* ]]
 }
+
+@test "an adapter and its base against both merged" {
+	tar -xzf "$BATS_TEST_DIRNAME/data/weights/adapters.tar.gz"
+	for x in lora rslora; do
+		compare 0 $x with-$x
+		[[ $text == "4 tensors compared: "*"the same within the rounding of what an adapter is merged in"* ||
+			$text == "4 tensors compared: 2 with the same values, 2 the same but for a cast"* ]]
+		compare 0 with-$x $x
+	done
+	compare 0 inside lora
+	compare 1 half with-lora
+	[[ $text == *"2 with other values"*"; the device holds the base and its adapter's product times "*" of what adapter_config.json says (2)"* ]]
+	[[ $text =~ "which is "([0-9.]+)" of" ]]
+	awk -v x="${BASH_REMATCH[1]}" 'BEGIN { exit !(x > 0.49 && x < 0.51) }'
+	compare 1 with-lora rslora
+	[[ $text =~ "; the bench holds the base and its adapter's product times "[0-9.]+", which is "([0-9.]+)" of" ]]
+	awk -v x="${BASH_REMATCH[1]}" 'BEGIN { exit !(x > 1.98 && x < 2.02) }'
+	compare 1 base with-lora
+	[[ $text == *"; the device holds the base alone, without its adapter"* ]]
+	rm with-lora/adapter_config.json
+	run -2 --separate-stderr accdump-read with-lora
+	[[ $stderr == *"no adapter_config.json says what its adapter is multiplied by"* ]]
+}

@@ -94,6 +94,14 @@ rounded(const struct acc_rec *r)
 	return 0;
 }
 
+/* Is a side a weight with an adapter? */
+static bool
+is_added(const struct acc_rec *r)
+{
+	return acc_str_is(acc_get_text(r, "a.", "dtype.raw"), "LoRA") ||
+	       acc_str_is(acc_get_text(r, "b.", "dtype.raw"), "LoRA");
+}
+
 /* Were statistics all that could be compared, and are the elements other ones by their hashes? A weight with rows in
  * another order has the same statistics. */
 static bool
@@ -134,7 +142,10 @@ values(struct acc_weights *t, const struct acc_rec *r, uint32_t i, bool guessed)
 	} else if (same == 1 || (isnan(same) && (known ? equal : it->rms == 0))) {
 		acc_some_add(it->note_dtype ? &t->cast : &t->same, i);
 	} else if (rounded(r) != 0) {
-		acc_some_add(rounded(r) > 0 ? &t->quantized : &t->unknown, i);
+		acc_some_add(rounded(r) < 0 ? &t->unknown
+			     : is_added(r)  ? &t->merged
+					    : &t->quantized,
+			i);
 		t->unseen |= rounded(r) < 0;
 	} else if ((outside == 0 && !is_small(it, r)) ||
 		   (isnan(outside) && it->rms <= LIMIT_VALUES_U * acc_unit(it->dtype[ACC_B]))) {
@@ -361,14 +372,15 @@ static int
 summary(struct acc_weights *t, struct acc_err *e)
 {
 	const char *text = "";
-	uint64_t pairs = t->same.n + t->cast.n + t->quantized.n + t->near.n + t->inside.n +
-			 t->other.n + t->apart.n + t->unknown.n;
+	uint64_t pairs = t->same.n + t->cast.n + t->quantized.n + t->merged.n + t->near.n +
+			 t->inside.n + t->other.n + t->apart.n + t->unknown.n;
 	/* Square matrices alone turned: nobody has meant that. */
 	bool turned = t->turned > 0 && t->convention == 0 && t->straight > 0;
 	bool unmatched = t->only[ACC_A].n + t->only[ACC_B].n > 0;
 	put(t, &text, t->same.n, "with the same values");
 	put(t, &text, t->cast.n, "the same but for a cast");
 	put(t, &text, t->quantized.n, "the same within the rounding of their quantized format");
+	put(t, &text, t->merged.n, "the same within the rounding of what an adapter is merged in");
 	put(t, &text, t->near.n, "the same within torch.testing's tolerance");
 	put(t, &text, t->inside.n, "inside the spread of the bench's own runs");
 	put(t, &text, t->other.n, "with other values");

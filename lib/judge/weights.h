@@ -56,7 +56,7 @@ enum { ACC_NRANKED = 8 };
 struct acc_weights {
 	struct acc_case *c;
 	bool unseen; /* some are not compared, and statistics say nothing of them */
-	struct acc_some same, cast, quantized, near, inside, other, apart,
+	struct acc_some same, cast, quantized, merged, near, inside, other, apart,
 		unknown; /* each pair is one of these */
 	struct acc_some only[2], renamed, guessed, laid, dtype;
 	struct acc_odd odd;
@@ -74,6 +74,9 @@ int acc_weights_name(struct acc_weights *t, uint32_t i, const char **a, const ch
 
 /* weights_cause.c: what a weight with other values holds, behind *text. 0 or < 0. */
 int acc_weights_cause(struct acc_weights *t, uint32_t first, const char **text, struct acc_err *e);
+/* weights_adapter.c: is one side a weight with an adapter, and is the other so but for another factor? Behind *text.
+ * 1; 0; < 0. */
+int acc_weights_adapter(struct acc_weights *t, const struct acc_rec *r, const char **text, struct acc_err *e);
 /* weights_lost.c: findings of what one side lacks, by no name and no content; and of what a checkpoint lacks that
  * is otherwise whole. */
 int acc_weights_strangers(struct acc_weights *t, struct acc_err *e);

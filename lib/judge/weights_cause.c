@@ -126,15 +126,13 @@ open_side(struct acc_case *c, const struct acc_rec *r, const char *prefix, enum 
 	return acc_pay_open(c->opt.where, acc_get_text(r, prefix, "src"), &ref, e);
 }
 
-/* That its tensors cannot be read was said by whoever measured them. */
+/* Where the sources are. */
 static int
-look_rounded(struct acc_weights *t, uint32_t first, int *type, struct acc_err *e)
+learn_roots(struct acc_case *c, struct acc_err *e)
 {
-	struct acc_case *c = t->c;
 	struct acc_err own = {0};
 	struct acc_rec *r;
 	int rc = 0;
-	*type = -1;
 	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i)) {
 		if (c->item[i].kind != ACC_ITEM_AUX)
 			continue;
@@ -142,8 +140,18 @@ look_rounded(struct acc_weights *t, uint32_t first, int *type, struct acc_err *e
 		if (rc == 0 && acc_rec_is(r, "source"))
 			acc_roots_add(c->opt.where, r, &own);
 	}
-	if (rc == 0)
-		rc = acc_case_record(c, &c->item[first], &r, e);
+	return rc;
+}
+
+/* That its tensors cannot be read was said by whoever measured them. */
+static int
+look_rounded(struct acc_weights *t, uint32_t first, int *type, struct acc_err *e)
+{
+	struct acc_case *c = t->c;
+	struct acc_err own = {0};
+	struct acc_rec *r;
+	*type = -1;
+	int rc = acc_case_record(c, &c->item[first], &r, e);
 	if (rc < 0)
 		return rc;
 	enum acc_dtype ta = ACC_NODTYPE, tb = ACC_NODTYPE;
@@ -178,6 +186,14 @@ acc_weights_cause(struct acc_weights *t, uint32_t first, const char **text, stru
 	}
 	if (rc < 0 || c->opt.where == NULL || c->item[first].measure != ACC_BY_TENSOR)
 		return rc;
+	struct acc_rec *made;
+	rc = learn_roots(c, e);
+	if (rc == 0)
+		rc = acc_case_record(c, &c->item[first], &made, e);
+	if (rc == 0)
+		rc = acc_weights_adapter(t, made, text, e);
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
 	rc = look_rounded(t, first, &type, e);
 	if (rc == 0 && type >= 0) {
 		*text = acc_say(&c->mem, "%s; each value is the bench's rounded to %s", *text,

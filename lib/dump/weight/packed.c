@@ -1,12 +1,13 @@
 #include "dump/weight/packed.h"
 
 #include <endian.h>
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "dump/jtree.h"
 
-enum kind { NONE, GPTQ, AWQ, INTS, FLOATS, SCALED, BLOCKS, NF4, INT8, NKINDS };
+enum kind { NONE, GPTQ, AWQ, INTS, FLOATS, SCALED, BLOCKS, NF4, INT8, LORA, LORA_IN, NKINDS };
 
 /* A weight's name is its stem and a word; so are those of its parts. */
 static const struct {
@@ -27,7 +28,12 @@ static const struct {
 			"weight.nested_quant_map", "weight.quant_state.bitsandbytes__nf4",
 			"weight.quant_state.bitsandbytes__fp4"}},
 	[INT8] = {"weight", "bitsandbytes, 8 bits", {"SCB", "weight_format"}},
+	[LORA] = {"weight", "LoRA", {"lora_A.weight", "lora_B.weight"}},
+	[LORA_IN] = {"base_layer.weight", "LoRA",
+		{"lora_A.default.weight", "lora_B.default.weight"}},
 };
+/* Before the names of an adapter's file. */
+static const char wrapper[] = "base_model.model.";
 
 /* Two numbers, [128, 128]. */
 static void
@@ -41,6 +47,44 @@ block(struct packed_set *p, const struct jnode *n)
 		p->block[0] = a->i;
 		p->block[1] = b->i;
 	}
+}
+
+static double
+real(const struct jnode *n)
+{
+	return n == NULL                   ? NAN
+	       : n->type == ACC_JSON_INT   ? (double)n->i
+	       : n->type == ACC_JSON_FLOAT ? n->f
+					   : NAN;
+}
+
+static bool
+is_true(const struct jnode *n)
+{
+	return n != NULL && n->type == ACC_JSON_TRUE;
+}
+
+static int
+adapter(struct packed_set *p, struct acc_err *e)
+{
+	struct jnode *root = NULL;
+	struct acc_err bad = {0};
+	p->adapter = NAN;
+	int rc = acc_dir_has(p->dirfd, ADAPTER_CONFIG, e);
+	if (rc <= 0)
+		return rc;
+	if (acc_jtree_file(p->dirfd, ADAPTER_CONFIG, ADAPTER_CONFIG, &p->mem, &root, &bad) < 0 &&
+		bad.code == ACC_ENOMEM)
+		return acc_nomem(e);
+	const struct jnode *ranks = jtree_get(root, "rank_pattern"),
+			   *alphas = jtree_get(root, "alpha_pattern");
+	p->adapter = real(jtree_get(root, "lora_alpha"));
+	p->adapter_root = is_true(jtree_get(root, "use_rslora"));
+	p->adapter_turned = is_true(jtree_get(root, "fan_in_fan_out"));
+	p->adapter_apart = (ranks != NULL && ranks->type == ACC_JSON_OBJECT && ranks->n > 0) ||
+			   (alphas != NULL && alphas->type == ACC_JSON_OBJECT && alphas->n > 0) ||
+			   is_true(jtree_get(root, "use_dora"));
+	return 0;
 }
 
 int
@@ -69,7 +113,7 @@ acc_packed_begin(struct packed_set *p, struct acc_err *e)
 			g != NULL; g = g->next)
 			block(p, jtree_get(jtree_get(g, "weights"), "block_structure"));
 	}
-	return 0;
+	return adapter(p, e);
 }
 
 static bool
@@ -85,11 +129,36 @@ is_float8(enum acc_dtype t)
 	return t == ACC_F8E4M3 || t == ACC_F8E5M2 || t == ACC_F8E4M3FNUZ || t == ACC_F8E5M2FNUZ;
 }
 
+/* One of an adapter's matrices of a stem, which its own file calls otherwise. */
+static bool
+find_adapter(struct packed_set *p, struct acc_str stem, enum kind kind, int i,
+	struct packed_tensor *out)
+{
+	const char *name = acc_arena_printf(&p->mem, "%s%.*s", kind == LORA ? wrapper : "",
+		ACC_PRS(stem));
+	return name != NULL && find(p, acc_str(name), kinds[kind].part[i], out) &&
+	       out->t->ndim == 2;
+}
+
+static enum kind
+adapter_of(struct packed_set *p, struct acc_str stem, struct packed_tensor *head)
+{
+	struct packed_tensor x;
+	for (enum kind k = LORA; k <= LORA_IN; k++)
+		if (find(p, stem, kinds[k].head, head) && head->t->ndim == 2 &&
+			find_adapter(p, stem, k, 0, &x) && find_adapter(p, stem, k, 1, &x))
+			return k;
+	return NONE;
+}
+
 /* Of what kind the weight of a stem is, and its tensor. */
 static enum kind
 kind_of(struct packed_set *p, struct acc_str stem, struct packed_tensor *head)
 {
 	struct packed_tensor x, y;
+	const enum kind added = adapter_of(p, stem, head);
+	if (added != NONE)
+		return added;
 	if (find(p, stem, "qweight", head) && find(p, stem, "scales", &x) &&
 		find(p, stem, "qzeros", &y) && head->t->dtype == ACC_I32 && y.t->dtype == ACC_I32 &&
 		head->t->ndim == 2 && x.t->ndim == 2)
@@ -136,6 +205,7 @@ add(struct packed_set *p, struct packed_weight *w, const struct packed_tensor *x
 	w->len[i] = (int64_t)x->t->len;
 	w->fsize[i] = (int64_t)x->info->size;
 	w->mtime[i] = x->info->mtime_ns;
+	w->ref.parts.n = w->n;
 	return i;
 }
 
@@ -455,6 +525,49 @@ four_bits(struct packed_set *p, struct acc_str stem, const struct packed_tensor 
 		       : 0;
 }
 
+/* A weight and the product that is added to it. */
+static int
+with_adapter(struct packed_set *p, enum kind kind, struct acc_str stem,
+	const struct packed_tensor *head, struct packed_weight *w)
+{
+	struct packed_tensor a, b;
+	struct acc_ref *r = &w->ref;
+	uint64_t count = 0;
+	find_adapter(p, stem, kind, 0, &a);
+	find_adapter(p, stem, kind, 1, &b);
+	const bool turned = p->adapter_turned;
+	const int64_t rank = a.t->shape[0];
+	struct acc_lora l = {.rows = head->t->shape[0], .cols = head->t->shape[1], .rank = rank};
+	l.base = (struct acc_lora_matrix){add(p, w, head), acc_grid_type_of(head->t->dtype), 0};
+	l.left = (struct acc_lora_matrix){add(p, w, turned ? &a : &b),
+		acc_grid_type_of((turned ? &a : &b)->t->dtype), turned};
+	l.right = (struct acc_lora_matrix){add(p, w, turned ? &b : &a),
+		acc_grid_type_of((turned ? &b : &a)->t->dtype), turned};
+	l.factor = p->adapter / (p->adapter_root ? sqrt((double)rank) : (double)rank);
+	if (p->adapter_apart)
+		return acc_fail(&w->bad, ACC_EUNSUP,
+			"an adapter of several ranks or scales, or DoRA, which is not added");
+	if (acc_dtype_of(head->t->dtype)->cls != 'F' || acc_dtype_of(head->t->dtype)->size < 2)
+		return acc_fail(&w->bad, ACC_EUNSUP,
+			"an adapter of a quantized weight, which is not added");
+	if (!isfinite(l.factor))
+		return acc_fail(&w->bad, ACC_EFORMAT,
+			"no " ADAPTER_CONFIG " says what its adapter is multiplied by");
+	if (b.t->shape[1] != rank || a.t->shape[1] != (turned ? l.rows : l.cols) ||
+		b.t->shape[0] != (turned ? l.cols : l.rows))
+		return acc_fail(&w->bad, ACC_EFORMAT,
+			"matrices of an adapter that do not fit its weight");
+	memcpy(w->rows, &l, sizeof l);
+	r->parts.nrows = ACC_LORA_N;
+	r->enc = ACC_LORA;
+	int rc = acc_lora_read(&r->parts, &l, &count, &w->bad);
+	r->ndim = 2;
+	r->shape[0] = head->t->shape[0];
+	r->shape[1] = head->t->shape[1];
+	r->len = count * sizeof(float);
+	return rc;
+}
+
 static int
 make(struct packed_set *p, enum kind kind, struct acc_str stem, const struct packed_tensor *head,
 	struct packed_weight *w)
@@ -468,15 +581,10 @@ make(struct packed_set *p, enum kind kind, struct acc_str stem, const struct pac
 		.inner_scale = -1,
 		.factor = 1};
 	uint64_t count = 0;
-	int rc = kind == GPTQ || kind == AWQ ? turned(p, kind, stem, &g, w)
-		 : kind == INTS              ? integers(p, stem, head, &g, w)
-		 : kind == FLOATS            ? floats(p, stem, head, &g, w)
-		 : kind == NF4               ? four_bits(p, stem, head, &g, w)
-					     : bytes(p, kind, stem, head, &g, w);
 	struct acc_ref *r = &w->ref;
-	memcpy(w->rows, &g, sizeof g);
-	r->parts = (struct acc_parts){.n = w->n,
-		.nrows = ACC_GRID_N,
+	r->dtype = ACC_F32;
+	r->enc = ACC_GRID;
+	r->parts = (struct acc_parts){.nrows = ACC_GRID_N,
 		.src = w->src,
 		.file = w->file,
 		.off = w->off,
@@ -484,12 +592,28 @@ make(struct packed_set *p, enum kind kind, struct acc_str stem, const struct pac
 		.fsize = w->fsize,
 		.mtime = w->mtime,
 		.rows = w->rows};
-	r->dtype = ACC_F32;
-	r->enc = ACC_GRID;
+	if (kind == LORA || kind == LORA_IN)
+		return with_adapter(p, kind, stem, head, w);
+	int rc = kind == GPTQ || kind == AWQ ? turned(p, kind, stem, &g, w)
+		 : kind == INTS              ? integers(p, stem, head, &g, w)
+		 : kind == FLOATS            ? floats(p, stem, head, &g, w)
+		 : kind == NF4               ? four_bits(p, stem, head, &g, w)
+					     : bytes(p, kind, stem, head, &g, w);
+	memcpy(w->rows, &g, sizeof g);
 	if (rc == 0)
 		rc = acc_grid_read(&r->parts, &g, &count, &w->bad);
 	r->len = count * sizeof(float);
 	return rc == 0 ? acc_ref_check(r, &w->bad) : rc;
+}
+
+/* The stem of a weight, of that of its part. */
+static struct acc_str
+unwrapped(enum kind kind, struct acc_str stem)
+{
+	const uint32_t n = sizeof wrapper - 1;
+	return kind == LORA && stem.n > n && memcmp(stem.p, wrapper, n) == 0
+		       ? (struct acc_str){stem.p + n, stem.n - n}
+		       : stem;
 }
 
 int
@@ -514,7 +638,7 @@ acc_packed(struct packed_set *p, const struct packed_tensor *x, struct packed_we
 		}
 		for (int i = 0; i < 6 && kinds[k].part[i] != NULL; i++)
 			if (stem_of(x->t->name, kinds[k].part[i], &stem) &&
-				kind_of(p, stem, &head) == k)
+				kind_of(p, unwrapped(k, stem), &head) == k)
 				return 2;
 	}
 	return 0;

@@ -1,6 +1,6 @@
 /* packed.h - weights that a checkpoint has in few bits, with what they are decoded by in tensors of their own
  *
- * GPTQ, AWQ, compressed-tensors, bitsandbytes and FP8 with scales: which tensors belong together is seen by their
+ * GPTQ, AWQ, compressed-tensors, bitsandbytes and FP8 with scales, and weights with an adapter (LoRA): which tensors belong together is seen by their
  * names, types and shapes, as their loaders do.
  */
 #ifndef DUMP_PACKED_H
@@ -10,6 +10,10 @@
 #include "dump/weight/weight.h"
 #include "io/grid.h"
 #include "io/lora.h"
+
+/* The files that PEFT has an adapter in; beside those of the weights it belongs to, it is added to these. */
+#define ADAPTER_CONFIG "adapter_config.json"
+#define ADAPTER_WEIGHTS "adapter_model.safetensors"
 
 /* A tensor that is there, and where. */
 struct packed_tensor {
@@ -25,7 +29,10 @@ struct packed_set {
 	struct acc_str src; /* the source that they are of */
 	bool zero_as_is;    /* GPTQ's second format: zero points are not one less than they are */
 	int64_t block[2];   /* rows and columns of blocks that share a scale; 0: it does not say */
-	struct acc_arena mem; /* of one weight */
+	double adapter; /* what the product of an adapter's matrices is multiplied by; NAN: it is not known */
+	bool adapter_turned, adapter_apart; /* of weights that lie turned; of some it is another */
+	bool adapter_root;                  /* by the root of r, not by r */
+	struct acc_arena mem;               /* of one weight */
 };
 
 /* A weight, made of several tensors; ref points to what is here. */

@@ -283,6 +283,20 @@ read_set(struct set *s, const struct weight_map *map, const struct place *at, st
 	return rc == 0 ? put_all(s, e) : rc;
 }
 
+/* The adapter beside the weights, if there is one. */
+static int
+add_adapter(struct set *s, struct acc_err *e)
+{
+	int rc = acc_dir_has(s->dirfd, ADAPTER_WEIGHTS, e);
+	const char **files = rc <= 0 ? NULL : acc_alloc(&s->mem, (s->nfiles + 1) * sizeof *files);
+	if (rc <= 0 || files == NULL)
+		return rc <= 0 ? rc : acc_nomem(e);
+	memcpy(files, s->files, s->nfiles * sizeof *files);
+	files[s->nfiles++] = ADAPTER_WEIGHTS;
+	s->files = files;
+	return 0;
+}
+
 static int
 list_files(struct set *s, struct acc_err *e)
 {
@@ -304,6 +318,7 @@ read_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file
 	struct weight_map map;
 	struct acc_err why = {0};
 	char single[256];
+	const bool all = file == NULL;
 	int rc = 0;
 	const char *index = file != NULL && acc_str_ends(acc_str(file), INDEX) ? file : NULL;
 	if (!acc_dump_wants(c, at->step, at->rank))
@@ -331,6 +346,8 @@ read_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file
 		if (rc == 0)
 			acc_dump_weight_numbers(&s.w, s.files, s.nfiles);
 	}
+	if (rc == 0 && all && (file != NULL || index != NULL))
+		rc = add_adapter(&s, &why);
 	if (rc == 0)
 		rc = read_set(&s, index != NULL ? &map : NULL, at, e);
 	else if (e != NULL)
