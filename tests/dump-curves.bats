@@ -136,7 +136,7 @@ as_python() { # file, name of what is expected
 	fails "as a log, --regex '\bseen[^-+.\w]+(?<step>\d+)\b.*?\bmy_loss[^-+.\w]+(?<loss>[-+.\w]+)' reads 4 steps of its beginning, loss -0.1 to -0.4" accdump-read odd
 	run -0 points step,value accdump-read --regex '\bseen[^-+.\w]+(?<step>\d+)\b.*?\bmy_loss[^-+.\w]+(?<loss>[-+.\w]+)' odd
 	[ "${lines[*]}" = $'10\t-0.1 20\t-0.2 30\t-0.3 40\t-0.4' ]
-	for i in 10 20 30; do echo "[$i/300] at 7/9: a_loss 0.$i"; done >odd
+	for i in 10 20 30; do echo "tick <$i/300> at 7/9: a_loss 0.$i"; done >odd
 	fails "--regex '\b(?<step>\d+) */ *300\b.*?\ba_loss[^-+.\w]+(?<loss>[-+.\w]+)' reads 3 steps" accdump-read odd
 	# None is proposed where no number rises, or only some lines would be read.
 	printf 'a loss of 4\nthe loss: 4.5\nthe loss: 4.25\n' >odd

@@ -238,6 +238,21 @@ form("get_config.py", "toml", "a function that makes the configuration", "ml_col
 form("yacs.sh", "shell", "names in capitals, each before its value", "yacs, Detectron2", "tools/train.py",
      "config_file=a.yml; lr=0.1; MODEL.DEVICE_ID=('3'); OUTPUT_DIR=out",
      "python3 tools/train.py --config_file a.yml -lr 0.1 MODEL.DEVICE_ID \"('3')\" OUTPUT_DIR out\n")
+form("batches.log", "log", "a count before its unit", "PyTorch's word_language_model", "main.py",
+     "loss 6 100 6.9 600 6.4; eval_loss 2 1 4.5 2 4.4",
+     "".join(lines(lambda b: f"| epoch   {e} |   {b * 100 + 100}/  300 batches | lr 20.00 | ms/batch 181.56 | "
+                   f"loss  {7.2 - e * .3 - b * .1:.2f} | ppl  1009.16", range(3))
+             + "-" * 89 + f"\n| end of epoch   {e} | time: 665.71s | valid loss  {4.6 - e * .1:.2f} | valid ppl    76.16\n"
+             + "-" * 89 + "\n" for e in (1, 2)))
+form("front.log", "log", "a count in brackets in front", "anybody", "-", "batch_loss 5 0 6.3 400 5.9; avg_loss 5 0 6.4 400 6",
+     lines(lambda i: f"[{i * 100}/100000] batch loss : {6.3 - i * .1:.1f} | avg loss so far is {6.4 - i * .1:.1f} | time : 0.16s",
+           range(5)))
+form("cut.log", "log", "a log that was cut while it was written", "logrotate", "copytruncate",
+     "loss 5 100 2.9 500 2.5", "\0" * 300 + lines(lambda i: f"step {i * 100} | loss {3 - i * .1:.1f} | lr 0.001", range(1, 6)))
+form("estimator.log", "log", "TensorFlow's estimators", "TensorFlow 1", "LoggingTensorHook",
+     "loss 3 0 1 200 0.8; eval_loss 1 200 0.7 200 0.7",
+     lines(lambda i: f"INFO:tensorflow:loss = {1 - i * .1:.1f}, step = {i * 100} (9.1 sec)", range(3))
+     + "INFO:tensorflow:Saving dict for global step 201: accuracy = 0.85, global_step = 201, loss = 0.7\n")
 
 with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
     for row in sorted(ROWS):

@@ -120,14 +120,26 @@ acc_log_trouble(struct log_reader *g, const char *fmt, ...)
 	acc_dump_say(&g->said, g->cv.c, &e);
 }
 
+static void
+vary(struct log_guess *u, uint64_t key, double v)
+{
+	const size_t i = key % (sizeof u->was / sizeof *u->was);
+	u->varied = u->varied || (u->was[i].key == key && u->was[i].v != v);
+	u->again_same += u->was[i].key == key && u->was[i].v == v;
+	u->was[i].key = key;
+	u->was[i].v = v;
+}
+
 int
 acc_log_put(struct log_reader *g, const char *prefix, struct acc_str tag, int64_t step,
 	const struct acc_literal *v, enum curve_class cls, struct acc_err *e)
 {
 	char buf[1024];
 	g->losses += tag.n >= 4 && strncasecmp(tag.p + tag.n - 4, "loss", 4) == 0;
-	if (g->dry)
+	if (g->dry) {
+		vary(&g->guess, acc_hash(tag.p, tag.n), v->v);
 		return 0;
+	}
 	size_t n = (size_t)snprintf(buf, sizeof buf, "%s", prefix); /* shorter than 64 */
 	if (n > 0) {
 		if (tag.n > sizeof buf - n)
@@ -253,6 +265,8 @@ one_line(struct log_reader *g, struct acc_str s, const struct words *w, struct a
 	struct acc_err *e)
 {
 	struct acc_regex *re = g->dry ? NULL : g->cv.c->pattern;
+	while (s.n > 0 && *s.p == '\0')
+		s = (struct acc_str){s.p + 1, s.n - 1};
 	uint32_t has = re != NULL ? 0 : acc_sieve_find(&w->sieve, s);
 	int rc = 0;
 	if (re == NULL && !g->array.open && has == 0 && g->guess.of == 0)
@@ -372,8 +386,8 @@ dry_run(struct log_reader *d, const struct words *w, const uint8_t *p, size_t n,
 	acc_buf_release(&buf);
 }
 
-/* Would these bytes bear out the guess of this grammar, where others know this much? A column that falls and
- * rises is no step; lines that name one step again and again are counted, where that is an epoch. */
+/* Would these bytes bear out the guess of this grammar, where others know this much? What is always the same is no
+ * curve, a column that falls and rises no step; lines that name one step again and again are counted, where that is an epoch. */
 static bool
 borne_out(int grammar, const struct words *w, const uint8_t *p, size_t n, bool known, bool commas,
 	struct log_reader *d)
@@ -388,7 +402,7 @@ borne_out(int grammar, const struct words *w, const uint8_t *p, size_t n, bool k
 		d->guess.ordinal = true;
 		dry_run(d, w, p, n, &v);
 	}
-	return v.moved && v.guessed >= g->guess && d->guess.again <= d->guess.losses / 4 &&
+	return v.moved && (d->guess.varied || d->guess.again_same == 0) && v.guessed >= g->guess && d->guess.again <= d->guess.losses / 4 &&
 	       (!g->all || (v.guessed >= v.lines - v.lines / 10 - 1 &&
 				   d->guess.falls <= v.guessed / 4)) &&
 	       (!known || v.losses[1] > v.losses[0]);
@@ -426,13 +440,26 @@ survey(struct log_reader *g, const uint8_t *p, size_t n)
 	g->bar.of = d.bar.of;
 }
 
+/* A log that was cut while it was written to begins with the NULs of what was there. */
+static bool
+is_text(const uint8_t **p, size_t *n)
+{
+	while (*n > 0 && **p == '\0') {
+		++*p;
+		--*n;
+	}
+	return *n > 0 && memchr(*p, '\0', *n) == NULL;
+}
+
 static int
 probe(const struct acc_probe *p)
 {
 	struct log_reader g = {0};
-	if (p->is_dir || p->nhead == 0 || memchr(p->head, '\0', p->nhead) != NULL)
+	const uint8_t *head = p->head;
+	size_t n = p->nhead;
+	if (p->is_dir || !is_text(&head, &n))
 		return 0;
-	survey(&g, p->head, p->nhead);
+	survey(&g, head, n);
 	return g.trainer ? HEAD_SURE : g.found != 0 ? SEARCH_SURE : 0;
 }
 
@@ -461,7 +488,7 @@ search(const struct acc_probe *p)
 	int rc = b != NULL ? fill(b, &head, &n, p->e)
 		 : fd >= 0 ? p->e->code
 			   : acc_fail(p->e, ACC_EIO, "cannot open:");
-	if (rc == 0 && memchr(head, '\0', n) == NULL)
+	if (rc == 0 && is_text(&head, &n))
 		survey(&g, head, n);
 	acc_bytes_close(b);
 	return acc_dump_sure(rc < 0 ? rc : g.found != 0 || g.guess.of > 0,
@@ -504,7 +531,7 @@ read_log(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	if (rc < 0)
 		return rc;
 	rc = fill(f.b, &head, &n, e);
-	if (rc == 0 && c->pattern == NULL)
+	if (rc == 0 && c->pattern == NULL && is_text(&head, &n))
 		survey(&g, head, n);
 	struct acc_source s = {.root = f.dir,
 		.format = "log",

@@ -38,6 +38,13 @@ struct log_guess {
 	const char *mode;     /* and so is this */
 	bool ordinal;         /* lines of an epoch name that alone, and are counted: */
 	uint64_t counted_key; /* those with this loss */
+	uint64_t step_key;    /* what lines with a step call their loss; 0: none did */
+	bool varied;          /* a number is another than it was, and how many are the same, of the last: */
+	unsigned again_same;
+	struct {
+		uint64_t key;
+		double v;
+	} was[16];
 	unsigned falls;       /* lines whose step is none behind that of the line before */
 };
 

@@ -38,7 +38,7 @@ static bool
 aside(struct acc_str s, const struct log_pair *f)
 {
 	static const char *const names[] = {"rank", "local_rank", "global_rank", "eta", "pid",
-		"line", "host", "port", "epoch", "ep", "epochs"};
+		"line", "host", "port", "epoch", "ep", "epochs", "by"};
 	struct acc_str word = acc_log_last_word(f->key);
 	if (ACC_LOG_IS(word, names) || acc_str_ends(word, ".py"))
 		return true;
@@ -67,6 +67,9 @@ mode_of(struct acc_str s, const struct log_pair *first)
 {
 	if (acc_log_find(s, " | train | epoch ") != NULL)
 		return "mean/";
+	/* TensorFlow's estimators, of an evaluation. */
+	if (acc_log_find(s, "Saving dict for global step ") != NULL)
+		return "val/";
 	return acc_log_mode((struct acc_str){s.p, (uint32_t)(first->key.p - s.p)});
 }
 
@@ -223,6 +226,8 @@ step_of(struct log_reader *g, const struct log_place *at, const struct log_pair 
 {
 	struct log_guess *u = &g->guess;
 	const struct log_pair *loss = loss_of(f, n);
+	if (at->has_step && loss != NULL)
+		u->step_key = acc_hash(loss->key.p, loss->key.n);
 	if (at->has_step || !at->has_epoch)
 		return acc_log_through(g, at, false);
 	if (u->ordinal && loss != NULL) {
@@ -233,8 +238,8 @@ step_of(struct log_reader *g, const struct log_place *at, const struct log_pair 
 	}
 	if (u->ordinal && g->has_step)
 		return g->step;
-	if (!g->count.seen || !g->has_step || loss == NULL || !u->has_before || **mode != '\0' ||
-		u->before_key != acc_hash(loss->key.p, loss->key.n))
+	if (!g->count.seen || !g->has_step || loss == NULL || u->step_key == 0 || **mode != '\0' ||
+		u->step_key != acc_hash(loss->key.p, loss->key.n))
 		return acc_log_through(g, at, false);
 	*mode = "mean/";
 	return g->step;

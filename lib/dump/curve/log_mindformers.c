@@ -64,7 +64,8 @@ plain(struct acc_str s, struct head *h)
 		return false;
 	h->epochs = false;
 	h->rest = acc_log_from(s, p);
-	return true;
+	/* "step 10/542, loss = 0.03" is another's. */
+	return h->rest.n > 0 && memchr(p, ':', h->rest.n) != NULL;
 }
 
 /* What is printed by %s is a float32 as numpy shows it: no more digits than it needs. */

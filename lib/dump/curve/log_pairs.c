@@ -89,12 +89,22 @@ marks(const char *p, const char *end)
 	return p;
 }
 
-/* "Val acc is 86" names an acc. */
-static struct acc_str
-without_is(struct acc_str key)
+/* "Val acc is 86" names an acc, "loss so far is 2.3" a loss. */
+static bool
+is_filler(struct acc_str w)
 {
-	if (acc_str_ends(key, " is"))
-		key.n -= 3;
+	static const char *const fillers[] = {"is", "was", "so", "far", "now"};
+	return ACC_LOG_IS(w, fillers);
+}
+
+static struct acc_str
+without_fillers(struct acc_str key)
+{
+	struct acc_str w = acc_log_last_word(key);
+	while (w.n < key.n && is_filler(w)) {
+		key = acc_str_trim((struct acc_str){key.p, key.n - w.n});
+		w = acc_log_last_word(key);
+	}
 	return key;
 }
 
@@ -125,13 +135,14 @@ acc_log_pairs(struct acc_str s, struct log_pair *out, int max)
 			   *v = marks(stop, end);
 		const char *after = v > stop && number == NULL ? acc_log_number(v, end, &out[n].v)
 							       : NULL;
-		if (name == NULL || words == WORDS) {
+		const bool filler = is_filler((struct acc_str){p, (uint32_t)(q - p)});
+		if (name == NULL || (words == WORDS && !filler)) {
 			name = p;
 			words = 0;
 		}
-		words++;
+		words += !filler;
 		if (after != NULL) {
-			out[n].key = without_is((struct acc_str){name, (uint32_t)(stop - name)});
+			out[n].key = without_fillers((struct acc_str){name, (uint32_t)(stop - name)});
 			out[n].value = v;
 			out[n].end = after;
 			n++;

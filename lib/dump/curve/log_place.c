@@ -10,6 +10,8 @@
  *	epoch 001:   100 / 1000 loss=7.745, num_updates=100
  *	1epoch:train:101-200batch: iter_time=0.01, loss=2.3
  *	Ep. 1 : Up. 100 : Sen. 1,000 : Cost 9.1
+ *	| epoch   1 |   100/ 2826 batches | loss  6.92
+ *	[100/100000] batch loss : 2.9
  */
 #include "dump/curve/log_place.h"
 
@@ -160,6 +162,40 @@ of_espnet(struct acc_str s, struct log_place *at)
 	return true;
 }
 
+/* "100/ 2826 batches", and "[100/2000]" in front of all: what no word before it says. */
+static void
+of_count(struct acc_str s, struct log_place *at)
+{
+	const char *p = s.p, *end = p + s.n;
+	int64_t n, of;
+	for (; p < end; p++) {
+		const char *q = p, *w;
+		if (*p < '0' || *p > '9' || (p > s.p && (p[-1] == '.' || letter(p[-1]))))
+			continue;
+		while (p + 1 < end && p[1] >= '0' && p[1] <= '9')
+			p++;
+		if (!acc_log_of(&q, end, &n, &of))
+			continue;
+		const char *stop = q;
+		while (q < end && *q == ' ')
+			q++;
+		for (w = q; q < end && letter(*q); q++)
+			;
+		const struct acc_str unit = {w, (uint32_t)(q - w)};
+		const struct acc_str front = acc_str_trim((struct acc_str){s.p, (uint32_t)(p - s.p)});
+		const bool first = front.n > 0 && *stop == ']' && memchr(front.p, '[', front.n) == front.p &&
+				   front.p + front.n <= p && stop > front.p && !at->has_epoch;
+		if (!(unit.n > 0 && (ACC_LOG_IS(unit, part_words) || ACC_LOG_IS(unit, step_words))) && !first)
+			continue;
+		at->has_step = true;
+		at->anew = at->has_epoch;
+		at->step = n;
+		at->of = of;
+		at->word = unit.n > 0 && !first ? unit : ACC_STR("number in front");
+		return;
+	}
+}
+
 bool
 acc_log_place(struct acc_str s, struct log_place *at)
 {
@@ -177,6 +213,8 @@ acc_log_place(struct acc_str s, struct log_place *at)
 		else if ((p == s.p || (p[-1] != '/' && p[-1] != '.')) && look(w, end, at, &sure))
 			break;
 	}
+	if (!at->has_step)
+		of_count(s, at);
 	return at->has_step || at->has_epoch;
 }
 
