@@ -253,6 +253,15 @@ form("estimator.log", "log", "TensorFlow's estimators", "TensorFlow 1", "Logging
      "loss 3 0 1 200 0.8; eval_loss 1 200 0.7 200 0.7",
      lines(lambda i: f"INFO:tensorflow:loss = {1 - i * .1:.1f}, step = {i * 100} (9.1 sec)", range(3))
      + "INFO:tensorflow:Saving dict for global step 201: accuracy = 0.85, global_step = 201, loss = 0.7\n")
+form("train_config.py", "toml", "classes of settings", "dataclasses", "config.py",
+     "TrainConfig.lr=3e-4; TrainConfig.betas=[0.9, 0.95]; Model.layers=12; SEED=7",
+     "import os\nfrom dataclasses import dataclass\n\n\n@dataclass\nclass TrainConfig:\n    \"\"\"What is trained.\"\"\"\n"
+     "    lr: float = 3e-4\n    betas: tuple = (0.9, 0.95)\n\n    def steps(self):\n        n = 5\n        return n\n\n\n"
+     "class Model:\n    def __init__(self):\n        self.layers = 12\n        self.path = os.path.join(\"a\", \"b\")\n\n\n"
+     "SEED = 7\n")
+form("args.txt", "toml", "names and values in lines", "INI, printed arguments", "-",
+     "seed=1; model.name=efficientnet-b3; model.prob_th=0.5; model.ckpt=None",
+     "# arguments\nseed = 1\n[model]\nname = efficientnet-b3  ; a comment\nprob_th = 0.5\nckpt = None\n")
 
 with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
     for row in sorted(ROWS):

@@ -10,10 +10,11 @@
  * SOLVER.BASE_LR.
  */
 #include "dump/config/param.h"
+#include "dump/config/python.h"
 #include "dump/say.h"
 #include "io/literal.h"
 
-enum { NESTED = 64 };
+enum { NESTED = 64, INI_LEAST = 3 };
 
 struct reader {
 	struct params ps;
@@ -21,7 +22,12 @@ struct reader {
 	const char *p, *end;
 	uint64_t line;
 	bool toml;
-	bool makes; /* inside a function that makes it */
+	bool ini; /* a value is the rest of its line */
+	bool makes;        /* inside a function that makes it */
+	bool named;        /* after a configuration, so that its classes are read, too: */
+	struct acc_str of; /* the one, n is 0 outside, */
+	uint32_t indent;   /* of what it assigns itself; 0: not seen yet */
+	unsigned classes;
 	char key[4096];
 	uint32_t nkey;
 	struct acc_buf text; /* of a value */
@@ -335,12 +341,27 @@ is_empty_call(struct reader *r)
 	return !r->toml && q > r->p && r->end - q > 1 && q[0] == '(' && q[1] == ')';
 }
 
+/* "efficientnet-b3  ; a comment" */
+static int
+rest_of_line(struct reader *r, uint64_t line, struct acc_err *e)
+{
+	const char *first = r->p;
+	while (r->p < r->end && *r->p != '\n' &&
+		!(r->p > first && r->p[-1] == ' ' && (*r->p == ';' || *r->p == '#')))
+		r->p++;
+	const struct acc_str v = acc_str_trim((struct acc_str){first, (uint32_t)(r->p - first)});
+	return acc_params_add(&r->ps,
+		&(struct param){.key = {r->key, r->nkey}, .value = v.n > 0 ? v : ACC_STR(""), .line = line}, e);
+}
+
 /* What is assigned to the key so far. ACC_EFORMAT: it could not be told where it ends. */
 static int
 value(struct reader *r, int depth, uint64_t line, struct acc_err *e)
 {
 	const char *start;
 	int rc = 0;
+	if (r->ini)
+		return rest_of_line(r, line, e);
 	blanks(r, depth > 0);
 	start = r->p;
 	if (r->p == r->end || depth == NESTED)
@@ -438,6 +459,35 @@ makes(const struct reader *r)
 	return (size_t)(r->end - r->p) > sizeof def && memcmp(r->p, def, sizeof def - 1) == 0;
 }
 
+/* "class TrainConfig(Base):" at the beginning of a line. */
+static void
+class(struct reader *r)
+{
+	const char *p = r->p + 6, *q = p;
+	while (q < r->end && name_char(*q))
+		q++;
+	r->of = (struct acc_str){p, (uint32_t)(q - p)};
+	r->indent = 0;
+}
+
+/* A line inside a class: what it assigns to itself, and its methods to self. Of several classes each has its name. */
+static int
+inside(struct reader *r, struct acc_err *e)
+{
+	const uint32_t n = acc_python_indent(r->p, r->end), before = r->nkey;
+	const bool self = r->end - r->p - n > 5 && memcmp(r->p + n, "self.", 5) == 0;
+	r->p += n;
+	r->indent = r->indent == 0 ? n : r->indent;
+	if (r->p == r->end || !name_char(*r->p) || !(n == r->indent || self))
+		return 1;
+	r->p += self ? 5 : 0;
+	if (r->classes > 1)
+		below(r, r->of);
+	int rc = assignment(r, e);
+	r->nkey = before;
+	return rc;
+}
+
 static int
 lines(struct reader *r, struct acc_err *e)
 {
@@ -453,10 +503,16 @@ lines(struct reader *r, struct acc_err *e)
 		if (r->toml || r->makes)
 			blanks(r, false);
 		const char c = r->p < r->end ? *r->p : '\n';
+		if (name_char(c))
+			r->of.n = 0;
 		if (c == '[' && r->toml)
 			rc = header(r, &counts, e);
 		else if (!r->toml && makes(r))
 			r->makes = true;
+		else if (r->named && r->end - r->p > 6 && memcmp(r->p, "class ", 6) == 0)
+			class(r);
+		else if (r->of.n > 0 && (c == ' ' || c == '\t'))
+			rc = inside(r, e);
 		else if (c == '"' || c == '\'' ? r->toml : name_char(c))
 			rc = assignment(r, e);
 		else if (c == '"' || c == '\'')
@@ -464,7 +520,7 @@ lines(struct reader *r, struct acc_err *e)
 		if (rc == ACC_EFORMAT)
 			rc = acc_fail(e, ACC_EFORMAT, "line %llu: no %s",
 				(unsigned long long)r->line,
-				r->toml ? "TOML" : "literal that ends");
+				r->ini ? "INI" : r->toml ? "TOML" : "literal that ends");
 		rc = rc > 0 ? 0 : rc;
 		if (rc == 0)
 			next_line(r);
@@ -473,41 +529,33 @@ lines(struct reader *r, struct acc_err *e)
 	return rc;
 }
 
-/* Is a script in Python nothing but assignments? Of each line that begins one. */
+/* Lines "name = value", "[section]" and comments, and nothing else; the last may be cut off. */
 static bool
-only_assigns(struct acc_str s)
+is_ini(const struct acc_probe *p)
 {
-	static const char *const others[] = {"import ", "from ", "with read_base", "@", ")", "]",
-		"}", "#", "'''", "\"\"\"", "if ", "else", "del ", "def get_config("};
+	struct acc_str s = {(const char *)p->head, (uint32_t)p->nhead}, first = {NULL, 0};
 	unsigned n = 0;
-	bool text = false; /* inside a string of several lines */
 	while (s.n > 0) {
 		const char *nl = memchr(s.p, '\n', s.n);
 		const uint32_t len = nl == NULL ? s.n : (uint32_t)(nl - s.p);
-		struct acc_str t = {s.p, len};
-		uint32_t i = 0;
-		bool known = text || t.n == 0 || t.p[0] == ' ' || t.p[0] == '\t' || t.p[0] == '\r';
-		for (size_t k = 0; k < sizeof others / sizeof *others; k++)
-			known = known || acc_str_starts(t, others[k]);
-		for (const char *q = t.p;
-			t.n > 0 && (q = memmem(q, (size_t)(t.p + t.n - q), "\"\"\"", 3)) != NULL;
-			q += 3)
-			text = !text;
-		while (i < t.n && (name_char(t.p[i]) || (i > 0 && t.p[i] == '.')))
-			i++;
-		n += acc_str_starts(t, "def get_config(");
-		if (!known && i > 0) {
-			struct acc_str rest = acc_str_trim((struct acc_str){t.p + i, t.n - i});
-			known = rest.n > 1 &&
-				((rest.p[0] == '=' && rest.p[1] != '=') || rest.p[0] == ':');
-			n += known;
-		}
-		/* The last line of a head may be cut off. */
-		if (!known && nl != NULL)
+		const struct acc_str t = acc_str_trim((struct acc_str){s.p, len});
+		const char *q = t.p, *end = t.p + t.n;
+		while (q < end && (name_char(*q) || *q == '-' || *q == '.'))
+			q++;
+		const struct acc_str name = {t.p, (uint32_t)(q - t.p)};
+		if (t.n > 0 && *t.p == '[')
+			first.n = 0;
+		if (q > t.p && q + 1 < end && *q == ' ' && q[1] == '=' && (q + 2 == end || q[2] == ' ')) {
+			if (first.n > 0 && acc_str_eq(first, name))
+				return false; /* a log says it again */
+			first = first.n == 0 ? name : first;
+			n++;
+		} else if (t.n > 0 && nl != NULL && *t.p != '#' && *t.p != ';' && *t.p != '[') {
 			return false;
+		}
 		s = (struct acc_str){s.p + len + (nl != NULL), s.n - len - (nl != NULL)};
 	}
-	return n > 0;
+	return n >= INI_LEAST;
 }
 
 static int
@@ -517,10 +565,13 @@ probe(const struct acc_probe *p)
 		return 0;
 	if (acc_str_ends(p->base, ".toml"))
 		return 70;
-	return acc_str_ends(p->base, ".py") && only_assigns((struct acc_str){(const char *)p->head,
-						       (uint32_t)p->nhead})
-		       ? 65
-		       : 0;
+	if (is_ini(p))
+		return 45;
+	const struct acc_str head = {(const char *)p->head, (uint32_t)p->nhead};
+	unsigned classes;
+	if (!acc_str_ends(p->base, ".py"))
+		return 0;
+	return acc_python_only_assigns(head) || (acc_python_configures(p->base) && acc_python_assigns(head, &classes) > 0) ? 65 : 0;
 }
 
 static int
@@ -531,6 +582,10 @@ read_literals(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	r.p = r.ps.text.n > 0 ? (const char *)r.ps.text.p : "";
 	r.end = r.p + r.ps.text.n;
 	r.toml = rc == 0 && !acc_str_ends(acc_str(r.ps.f.name), ".py");
+	r.ini = r.toml && !acc_str_ends(acc_str(r.ps.f.name), ".toml");
+	r.named = rc == 0 && acc_python_configures(acc_str(r.ps.f.name));
+	if (r.named)
+		acc_python_assigns((struct acc_str){r.p, (uint32_t)r.ps.text.n}, &r.classes);
 	if (rc == 0)
 		rc = lines(&r, e);
 	if (rc == 0 && r.left == 1)
@@ -549,7 +604,7 @@ read_literals(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 
 const struct acc_dump acc_dump_config_literal = {
 	.name = "toml",
-	.help = "a configuration in TOML, or of assignments in Python (OpenMMLab)",
+	.help = "a configuration in TOML or INI, or of assignments in Python (OpenMMLab)",
 	.probe = probe,
 	.read = read_literals,
 };
