@@ -262,6 +262,10 @@ form("train_config.py", "toml", "classes of settings", "dataclasses", "config.py
 form("args.txt", "toml", "names and values in lines", "INI, printed arguments", "-",
      "seed=1; model.name=efficientnet-b3; model.prob_th=0.5; model.ckpt=None",
      "# arguments\nseed = 1\n[model]\nname = efficientnet-b3  ; a comment\nprob_th = 0.5\nckpt = None\n")
+form("episodes.log", "log", "episodes", "anybody", "-", "Avg_Reward 5 0 5 40 9; Win_Rate 5 0 1 40 5",
+     lines(lambda i: f"INFO:root:Episode {i * 10} | Avg Reward: {5 + i}.00 | Epsilon: 1.000 | Win Rate: {i + 1}.00%", range(5)))
+form("header.log", "log", "a step in a line of its own", "anybody", "-", "loss 3 1000 0.26 3000 0.24; Loss_u 3 1000 0.5 3000 0.5",
+     lines(lambda i: "-" * 40 + f"Iteration: {i * 1000}" + "-" * 40 + f"\nLoss: {.27 - i * .01:.5e} Loss_u: 5e-1", (1, 2, 3)))
 
 with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
     for row in sorted(ROWS):

@@ -22,7 +22,7 @@ struct reader {
 	const char *p, *end;
 	uint64_t line;
 	bool toml;
-	bool ini; /* a value is the rest of its line */
+	bool ini;          /* a value is the rest of its line */
 	bool makes;        /* inside a function that makes it */
 	bool named;        /* after a configuration, so that its classes are read, too: */
 	struct acc_str of; /* the one, n is 0 outside, */
@@ -351,7 +351,10 @@ rest_of_line(struct reader *r, uint64_t line, struct acc_err *e)
 		r->p++;
 	const struct acc_str v = acc_str_trim((struct acc_str){first, (uint32_t)(r->p - first)});
 	return acc_params_add(&r->ps,
-		&(struct param){.key = {r->key, r->nkey}, .value = v.n > 0 ? v : ACC_STR(""), .line = line}, e);
+		&(struct param){.key = {r->key, r->nkey},
+			.value = v.n > 0 ? v : ACC_STR(""),
+			.line = line},
+		e);
 }
 
 /* What is assigned to the key so far. ACC_EFORMAT: it could not be told where it ends. */
@@ -460,8 +463,7 @@ makes(const struct reader *r)
 }
 
 /* "class TrainConfig(Base):" at the beginning of a line. */
-static void
-class(struct reader *r)
+static void class(struct reader *r)
 {
 	const char *p = r->p + 6, *q = p;
 	while (q < r->end && name_char(*q))
@@ -520,7 +522,9 @@ lines(struct reader *r, struct acc_err *e)
 		if (rc == ACC_EFORMAT)
 			rc = acc_fail(e, ACC_EFORMAT, "line %llu: no %s",
 				(unsigned long long)r->line,
-				r->ini ? "INI" : r->toml ? "TOML" : "literal that ends");
+				r->ini    ? "INI"
+				: r->toml ? "TOML"
+					  : "literal that ends");
 		rc = rc > 0 ? 0 : rc;
 		if (rc == 0)
 			next_line(r);
@@ -545,7 +549,8 @@ is_ini(const struct acc_probe *p)
 		const struct acc_str name = {t.p, (uint32_t)(q - t.p)};
 		if (t.n > 0 && *t.p == '[')
 			first.n = 0;
-		if (q > t.p && q + 1 < end && *q == ' ' && q[1] == '=' && (q + 2 == end || q[2] == ' ')) {
+		if (q > t.p && q + 1 < end && *q == ' ' && q[1] == '=' &&
+			(q + 2 == end || q[2] == ' ')) {
 			if (first.n > 0 && acc_str_eq(first, name))
 				return false; /* a log says it again */
 			first = first.n == 0 ? name : first;
@@ -565,13 +570,14 @@ probe(const struct acc_probe *p)
 		return 0;
 	if (acc_str_ends(p->base, ".toml"))
 		return 70;
-	if (is_ini(p))
-		return 45;
 	const struct acc_str head = {(const char *)p->head, (uint32_t)p->nhead};
 	unsigned classes;
 	if (!acc_str_ends(p->base, ".py"))
-		return 0;
-	return acc_python_only_assigns(head) || (acc_python_configures(p->base) && acc_python_assigns(head, &classes) > 0) ? 65 : 0;
+		return is_ini(p) ? 45 : 0;
+	return acc_python_only_assigns(head) || (acc_python_configures(p->base) &&
+							acc_python_assigns(head, &classes) > 0)
+		       ? 65
+		       : 0;
 }
 
 static int

@@ -63,7 +63,8 @@ acc_python_configures(struct acc_str base)
 {
 	static const char *const words[] = {"config", "cfg", "hparam", "setting", "conf", "hyper"};
 	for (size_t i = 0; base.n > 3 && i < sizeof words / sizeof *words; i++)
-		if (acc_str_ends(base, ".py") && memmem(base.p, base.n, words[i], strlen(words[i])) != NULL)
+		if (acc_str_ends(base, ".py") &&
+			memmem(base.p, base.n, words[i], strlen(words[i])) != NULL)
 			return true;
 	return false;
 }
@@ -76,14 +77,15 @@ acc_python_assigns(struct acc_str s, unsigned *classes)
 	*classes = 0;
 	while (s.n > 0) {
 		const char *nl = memchr(s.p, '\n', s.n);
-		const uint32_t len = nl == NULL ? s.n : (uint32_t)(nl - s.p), at = acc_python_indent(s.p, s.p + len);
+		const uint32_t len = nl == NULL ? s.n : (uint32_t)(nl - s.p),
+			       at = acc_python_indent(s.p, s.p + len);
 		const char *p = s.p + at, *end = s.p + len;
 		*classes += at == 0 && acc_str_starts(s, "class ");
 		while (p < end && (name_char(*p) || *p == '.'))
 			p++;
 		const uint32_t gap = acc_python_indent(p, end);
-		n += (at == 0 || *classes > 0) && p > s.p + at && end - p > gap + 1 && p[gap] == '=' &&
-		     p[gap + 1] != '=';
+		n += (at == 0 || *classes > 0) && p > s.p + at && end - p > gap + 1 &&
+		     p[gap] == '=' && p[gap + 1] != '=';
 		s = (struct acc_str){s.p + len + (nl != NULL), s.n - len - (nl != NULL)};
 	}
 	return n;

@@ -402,7 +402,8 @@ borne_out(int grammar, const struct words *w, const uint8_t *p, size_t n, bool k
 		d->guess.ordinal = true;
 		dry_run(d, w, p, n, &v);
 	}
-	return v.moved && (d->guess.varied || d->guess.again_same == 0) && v.guessed >= g->guess && d->guess.again <= d->guess.losses / 4 &&
+	return v.moved && (d->guess.varied || d->guess.again_same == 0) && v.guessed >= g->guess &&
+	       d->guess.again <= d->guess.losses / 4 &&
 	       (!g->all || (v.guessed >= v.lines - v.lines / 10 - 1 &&
 				   d->guess.falls <= v.guessed / 4)) &&
 	       (!known || v.losses[1] > v.losses[0]);

@@ -34,18 +34,19 @@ struct log_guess {
 	char step[40];        /* what the log calls a step */
 	char header[512];     /* the last line without numbers, or a table's names */
 	bool placed;          /* a line that is nothing but a place, */
-	int64_t place;        /* which is this epoch or step: later lines without one are of it, */
+	bool stepped;         /* no epoch, but a step, */
+	int64_t place;        /* which is this: later lines without one are of it, */
 	const char *mode;     /* and so is this */
 	bool ordinal;         /* lines of an epoch name that alone, and are counted: */
 	uint64_t counted_key; /* those with this loss */
 	uint64_t step_key;    /* what lines with a step call their loss; 0: none did */
-	bool varied;          /* a number is another than it was, and how many are the same, of the last: */
+	bool varied; /* a number is another than it was, and how many are the same, of the last: */
 	unsigned again_same;
 	struct {
 		uint64_t key;
 		double v;
 	} was[16];
-	unsigned falls;       /* lines whose step is none behind that of the line before */
+	unsigned falls; /* lines whose step is none behind that of the line before */
 };
 
 /* Epochs and steps so far, see log_place.h. */

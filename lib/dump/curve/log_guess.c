@@ -104,14 +104,15 @@ settle_place(struct log_reader *g, struct acc_str s, struct log_place *at, const
 		loss = loss || is_loss(&f[i]);
 	if (found && n == 0) {
 		/* A line of JSON stands before or behind what it is of. */
-		if (at->has_epoch && (at->word.p == s.p || at->word.p[-1] != '"')) {
-			g->guess.placed = true;
-			g->guess.place = at->epoch;
+		if (at->word.p == s.p || at->word.p[-1] != '"') {
+			g->guess.placed = at->has_epoch || at->has_step;
+			g->guess.stepped = at->has_step && !at->has_epoch;
+			g->guess.place = at->has_epoch ? at->epoch : at->step;
 			g->guess.mode = acc_log_mode(s);
 		}
 		return false;
 	}
-	if (found && !at->has_epoch && g->guess.placed && at->of > 0) {
+	if (found && !at->has_epoch && g->guess.placed && !g->guess.stepped && at->of > 0) {
 		at->has_epoch = at->anew = true;
 		at->epoch = g->guess.place;
 		return true;
@@ -120,6 +121,12 @@ settle_place(struct log_reader *g, struct acc_str s, struct log_place *at, const
 		return found;
 	int64_t k, of;
 	bool bar;
+	if (g->guess.stepped) {
+		at->has_step = true;
+		at->step = g->guess.place;
+		at->word = ACC_STR("step");
+		return true;
+	}
 	if (leading(acc_str_trim(s), &k, &of, &bar)) {
 		/* Keras shows the mean so far: that of the whole epoch is its last. */
 		if (bar && k < of)

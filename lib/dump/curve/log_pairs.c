@@ -142,7 +142,8 @@ acc_log_pairs(struct acc_str s, struct log_pair *out, int max)
 		}
 		words += !filler;
 		if (after != NULL) {
-			out[n].key = without_fillers((struct acc_str){name, (uint32_t)(stop - name)});
+			out[n].key = without_fillers(
+				(struct acc_str){name, (uint32_t)(stop - name)});
 			out[n].value = v;
 			out[n].end = after;
 			n++;

@@ -18,8 +18,8 @@
 #include "dump/curve/log_pairs.h"
 
 static const char *const step_words[] = {"step", "steps", "global_step", "global-step",
-	"globalstep", "train_step", "training_step", "_step", "iter", "iters", "iteration", "it",
-	"update", "updates", "num_updates"};
+	"globalstep", "train_step", "training_step", "_step", "episode", "iter", "iters",
+	"iteration", "it", "update", "updates", "num_updates"};
 /* With "/N" behind, or behind an epoch: alone it is a size. */
 static const char *const part_words[] = {"batch", "batches", "batch_idx", "batch_id", "minibatch"};
 /* With both. */
@@ -182,10 +182,14 @@ of_count(struct acc_str s, struct log_place *at)
 		for (w = q; q < end && letter(*q); q++)
 			;
 		const struct acc_str unit = {w, (uint32_t)(q - w)};
-		const struct acc_str front = acc_str_trim((struct acc_str){s.p, (uint32_t)(p - s.p)});
-		const bool first = front.n > 0 && *stop == ']' && memchr(front.p, '[', front.n) == front.p &&
+		const struct acc_str front = acc_str_trim(
+			(struct acc_str){s.p, (uint32_t)(p - s.p)});
+		const bool first = front.n > 0 && *stop == ']' &&
+				   memchr(front.p, '[', front.n) == front.p &&
 				   front.p + front.n <= p && stop > front.p && !at->has_epoch;
-		if (!(unit.n > 0 && (ACC_LOG_IS(unit, part_words) || ACC_LOG_IS(unit, step_words))) && !first)
+		if (!(unit.n > 0 &&
+			    (ACC_LOG_IS(unit, part_words) || ACC_LOG_IS(unit, step_words))) &&
+			!first)
 			continue;
 		at->has_step = true;
 		at->anew = at->has_epoch;
@@ -205,11 +209,13 @@ acc_log_place(struct acc_str s, struct log_place *at)
 	if (of_espnet(s, at))
 		return true;
 	for (; p < end; p = q) {
+		while (p < end && *p == '-') /* "-----Iteration: 1000-----" */
+			p++;
 		for (q = p; q < end && (letter(*q) || *q == '_' || *q == '-'); q++)
 			;
 		struct acc_str w = {p, (uint32_t)(q - p)};
 		if (w.n == 0)
-			q++;
+			q += q < end;
 		else if ((p == s.p || (p[-1] != '/' && p[-1] != '.')) && look(w, end, at, &sure))
 			break;
 	}
