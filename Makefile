@@ -259,7 +259,8 @@ check-long: all $(FAULTS)
 	else echo "skipped: tests/metrics/exact.py, which needs python3-numpy"; fi
 	$(MAKE) SAN=address,undefined B=build-san all tests
 	$(MAKE) SAN=address,undefined B=build-san check
-	BIN=$(abspath build-san/bin) tests/through
+	if command -v clang; then $(MAKE) CC=clang SAN=address,undefined B=build-san-clang all && \
+		BIN=$(abspath build-san-clang/bin) tests/through; else BIN=$(abspath build-san/bin) tests/through; fi
 	BIN=$(abspath $(BIN)) tests/nexts
 	if command -v clang; then $(MAKE) fuzz TIME=600; else echo "skipped: make fuzz, which needs clang"; fi
 	if command -v aarch64-linux-gnu-gcc && command -v qemu-aarch64-static; then .ci/arm64; \

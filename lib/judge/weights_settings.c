@@ -215,8 +215,10 @@ by_param(struct acc_settings *s, struct acc_err *e)
 			if (w == NULL || acc_ids_get(&said, id) != ACC_NOID)
 				continue;
 			rc = acc_ids_put(&said, id, 0, false, e);
-			if (rc == 0)
+			if (rc == 0 && s->differ < SHOWN)
 				rc = one_setting(s, v, w, e);
+			else if (rc == 0)
+				s->differ++;
 		}
 	}
 	acc_ids_release(&said);
