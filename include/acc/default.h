@@ -18,8 +18,8 @@ struct acc_default {
 	const char *framework;         /* as a source has it: mindspore, jax, onnx, pytorch */
 	const char *library, *version; /* MindSpore, 2.10.0; flax, 0.12.8 */
 	const char *api;               /* nn.LeakyReLU */
-	const char *ops;               /* torch's functions, by the first names of their rows of the catalogue */
-	const char *name, *value;      /* negative_slope, 0.2 */
+	const char *ops; /* torch's functions, by the first names of their rows of the catalogue */
+	const char *name, *value; /* negative_slope, 0.2 */
 };
 
 /* All rows, one after another, torch's first; NULL at the end. */

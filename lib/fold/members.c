@@ -24,7 +24,14 @@ place_of(struct acc_fold *f, const struct fold_item *it, unsigned *list, unsigne
 		return rc;
 	struct acc_str pos = acc_get_text(r, "", "pos");
 	snprintf(text, sizeof text, "%.*s", ACC_PRS(pos));
-	return sscanf(text, "%3u.%7u", list, i) == 2;
+	char *dot, *end;
+	const unsigned long l = strtoul(text, &dot, 10);
+	const unsigned long m = dot > text && *dot == '.' ? strtoul(dot + 1, &end, 10) : 0;
+	if (dot == text || *dot != '.' || end == dot + 1 || l > 999 || m > 9999999)
+		return 0;
+	*list = (unsigned)l;
+	*i = (unsigned)m;
+	return 1;
 }
 
 /* Filled lists of as many members each, in their order, and as many outputs of each member. 1, 0 or < 0; l->at is to be

@@ -61,7 +61,7 @@ holds(const struct acc_parts *p, int64_t part, int64_t rows, int64_t pitch, int6
 
 /* Are codes for so many rows and columns there? */
 static bool
-is_packed(const struct acc_parts *p, const struct acc_codes *c, int64_t rows, int64_t cols)
+is_packed(const struct acc_parts *p, const struct acc_grid_codes *c, int64_t rows, int64_t cols)
 {
 	const bool ordered = c->order == ACC_CODES_LOW ||
 			     (c->order == ACC_CODES_AWQ && c->bits == 4 && c->unit == 32 &&
@@ -146,7 +146,7 @@ acc_grid_gaps(struct acc_grid_values *v, uint32_t n)
 }
 
 void
-acc_codes_unpack(const struct acc_codes *c, const uint8_t *bytes, uint64_t from, int64_t col,
+acc_codes_unpack(const struct acc_grid_codes *c, const uint8_t *bytes, uint64_t from, int64_t col,
 	size_t n, uint32_t *out)
 {
 	/* In which nibble of a word of eight AWQ has each of its elements. */

@@ -12,7 +12,7 @@
 
 /* Codes of `bits` in units of 8 or 32 bits (little endian), as they follow each other along one axis of the grid.
  * A row has `pitch` units; where they are packed along the rows, a row of units is that of several rows. */
-struct acc_codes {
+struct acc_grid_codes {
 	int64_t part; /* -1: there are none */
 	int64_t bits, unit;
 	int64_t along; /* 0: the columns of a row; 1: the rows of a column */
@@ -34,7 +34,7 @@ struct acc_grid {
 	int64_t rows, cols;
 	int64_t row_group, col_group;           /* of elements that share a scale */
 	int64_t kind;                           /* ACC_CODE_FLOAT + a number of acc_grid_type */
-	struct acc_codes code, zero;            /* zero: of groups by groups */
+	struct acc_grid_codes code, zero;       /* zero: of groups by groups */
 	int64_t add;                            /* to each zero */
 	int64_t scale, scale_type, scale_pitch; /* a part, of acc_grid_type; scales in a row */
 	int64_t index, index_rows; /* a part of i32: of each column (row) its group; or -1 */
@@ -63,7 +63,7 @@ struct acc_grid_values {
 };
 void acc_grid_gaps(struct acc_grid_values *v, uint32_t n);
 /* n codes of a row from column `col` on, of the bytes from unit `from` of its row on: one behind the other. */
-void acc_codes_unpack(const struct acc_codes *c, const uint8_t *bytes, uint64_t from, int64_t col,
-	size_t n, uint32_t *out);
+void acc_codes_unpack(const struct acc_grid_codes *c, const uint8_t *bytes, uint64_t from,
+	int64_t col, size_t n, uint32_t *out);
 
 #endif

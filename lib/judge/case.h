@@ -123,7 +123,8 @@ const char *acc_say_position(struct acc_case *c, const struct acc_rec *r,
 const char *acc_say_source(struct acc_case *c, const struct acc_call *k, const char **id,
 	struct acc_err *e);
 /* The line of the model that calls it on one side; "": unknown; NULL: failure. */
-const char *acc_source_on(struct acc_case *c, const struct acc_call *k, int side, struct acc_err *e);
+const char *acc_source_on(struct acc_case *c, const struct acc_call *k, int side,
+	struct acc_err *e);
 /* A number, text or None as Python prints it, in m; NULL when memory runs out. */
 const char *acc_say_value(struct acc_arena *m, const struct acc_val *v);
 /* What its dtype holds. */

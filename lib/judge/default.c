@@ -101,8 +101,8 @@ acc_say_default(struct scan *s, uint32_t call, struct acc_str op, struct acc_str
 	}
 	if (acc_framework_of(c, acc_str(src), framework, e) < 0)
 		return NULL;
-	const struct acc_default *d = acc_default_found(acc_str(framework), op, acc_default_name(op, pos),
-		value);
+	const struct acc_default *d = acc_default_found(acc_str(framework), op,
+		acc_default_name(op, pos), value);
 	return d == NULL ? text
 			 : acc_say(acc_mem(s), "%s; %s of %s %s has %s by default", text, d->api,
 				   d->library, d->version, d->value);

@@ -9,9 +9,8 @@ acc_forgive_inverses(struct acc_case *c, struct acc_err *e)
 		struct acc_item *it = &c->item[i];
 		struct acc_rec *r;
 		/* No element is further than 1 from the bench's, and on average they are that far. */
-		if (it->kind != ACC_ITEM_TENSOR || it->sides != 3 ||
-			it->measure != ACC_BY_TENSOR || it->count < 2 || it->max_abs != 1 ||
-			it->rmse != 1 || !(it->b_max <= 1))
+		if (it->kind != ACC_ITEM_TENSOR || it->sides != 3 || it->measure != ACC_BY_TENSOR ||
+			it->count < 2 || it->max_abs != 1 || it->rmse != 1 || !(it->b_max <= 1))
 			continue;
 		if (acc_case_record(c, it, &r, e) < 0)
 			return e->code;

@@ -30,7 +30,7 @@ struct part_value {
 
 /* A forward op call of one side. */
 struct part_step {
-	uint64_t key;  /* of its name */
+	uint64_t key; /* of its name */
 	uint64_t family;
 	uint32_t call; /* the first of the case's calls with that name */
 	uint32_t value, n;
@@ -67,10 +67,10 @@ struct parting {
 	uint32_t moved;       /* one of it that puts right numbers in other places; ACC_NOCALL */
 	uint32_t lacks; /* the bench's first, where the device has none of its kind; ACC_NOCALL */
 	uint32_t named; /* the step of the device that has its finding */
-	double given;         /* how far what goes in is off, */
-	double off;           /* and what comes out, */
-	double limit;         /* which may be so far */
-	double factor;        /* what comes out is the bench's times this; NAN: it is not */
+	double given;   /* how far what goes in is off, */
+	double off;     /* and what comes out, */
+	double limit;   /* which may be so far */
+	double factor;  /* what comes out is the bench's times this; NAN: it is not */
 };
 
 /* --- parting_read.c --- */

@@ -62,7 +62,8 @@ shared(const struct parting *p, uint32_t step)
 	const struct part_value *v = NULL;
 	for (uint32_t i = s->value; i < s->value + s->n; i++) {
 		const struct part_value *w = &b->value[i];
-		if (!w->out && w->real && acc_part_agrees(p, w) && (v == NULL || w->count > v->count))
+		if (!w->out && w->real && acc_part_agrees(p, w) &&
+			(v == NULL || w->count > v->count))
 			v = w;
 	}
 	return v;

@@ -72,7 +72,8 @@ stretch_text(const struct parting *p)
 			"%s, which puts right numbers in other places than the bench has them",
 			name_of(p, ACC_A, p->moved));
 	if (p->lacks != ACC_NOCALL)
-		return acc_say(m, "%s, where the bench has %s, too, and the device nothing of that kind",
+		return acc_say(m,
+			"%s, where the bench has %s, too, and the device nothing of that kind",
 			name_of(p, ACC_A, p->named), name_of(p, ACC_B, p->lacks));
 	return n == 1 ? name_of(p, ACC_A, p->first)
 		      : acc_say(m, "%s to %s, %u op calls that compute",
@@ -84,8 +85,7 @@ acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, stru
 {
 	struct acc_arena *m = acc_mem(s);
 	const bool known = outstanding != ACC_NOCALL && p->moved == ACC_NOCALL &&
-			   p->lacks == ACC_NOCALL &&
-			   s->c->call[outstanding].key[ACC_B] != NULL &&
+			   p->lacks == ACC_NOCALL && s->c->call[outstanding].key[ACC_B] != NULL &&
 			   acc_part_is_first(p, outstanding);
 	const uint32_t call = known ? outstanding : acc_part_first(p);
 	const struct acc_call *k = &s->c->call[call];

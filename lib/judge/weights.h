@@ -76,7 +76,8 @@ int acc_weights_name(struct acc_weights *t, uint32_t i, const char **a, const ch
 int acc_weights_cause(struct acc_weights *t, uint32_t first, const char **text, struct acc_err *e);
 /* weights_adapter.c: is one side a weight with an adapter, and is the other so but for another factor? Behind *text.
  * 1; 0; < 0. */
-int acc_weights_adapter(struct acc_weights *t, const struct acc_rec *r, const char **text, struct acc_err *e);
+int acc_weights_adapter(struct acc_weights *t, const struct acc_rec *r, const char **text,
+	struct acc_err *e);
 /* weights_lost.c: findings of what one side lacks, by no name and no content; and of what a checkpoint lacks that
  * is otherwise whole. */
 int acc_weights_strangers(struct acc_weights *t, struct acc_err *e);

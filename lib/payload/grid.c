@@ -108,8 +108,8 @@ acc_gridded_open(struct acc_roots *r, const struct acc_ref *ref, struct acc_err 
 
 /* n codes of a row from a column on. */
 static int
-codes(const struct acc_gridded *x, const struct acc_codes *c, int64_t row, int64_t col, size_t n,
-	uint32_t *out, struct acc_err *e)
+codes(const struct acc_gridded *x, const struct acc_grid_codes *c, int64_t row, int64_t col,
+	size_t n, uint32_t *out, struct acc_err *e)
 {
 	uint8_t bytes[TOGETHER * 8 + 8] = {0};
 	const uint64_t unit = (uint64_t)c->unit / 8;
@@ -170,7 +170,7 @@ scales(const struct acc_gridded *x, int64_t row, int64_t col, size_t n, struct s
 		if (g->inner_table >= 0) {
 			const float by = inner[(at + i) / (uint64_t)g->inner_group - first];
 			out[i].value = (double)x->inner.value[raw[i]] * by + g->inner_offset;
-			out[i].off = 0.5 * x->inner.gap[raw[i]] * fabs(by);
+			out[i].off = 0.5 * x->inner.gap[raw[i]] * fabs((double)by);
 		} else {
 			out[i].value = acc_load_f64(x->scale_type, raw + i * size);
 			out[i].off = 0.5 * acc_dtype_of(x->scale_type)->eps * fabs(out[i].value);

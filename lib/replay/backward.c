@@ -316,7 +316,8 @@ one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by
 		v->skip = ACC_NOMEM_TEXT;
 	else if (test(&a, x->mode) < 0)
 		v->skip = t->r.why;
-	bool far = v->skip == NULL && acc_far_off(&a.err, v->low) && !is_turned(&fresh, x->mode, &a);
+	bool far = v->skip == NULL && acc_far_off(&a.err, v->low) &&
+		   !is_turned(&fresh, x->mode, &a);
 	if (far && t->j->again)
 		v->skip = "a gradient of its gradients was taken, too: it is that of both";
 	else if (far && t->formed != NULL)

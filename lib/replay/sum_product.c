@@ -88,7 +88,9 @@ acc_product_eval(struct acc_replay *r, struct acc_dense *out)
 					acc_audit_row()->dot(x, y[j], p.nk, &sum, &abs);
 					out[0].v[o] = p.alpha * sum + add;
 					if (out[0].mag != NULL)
-						out[0].mag[o] = fabs(p.alpha) * (abs + between * fabs(sum)) +
+						out[0].mag[o] = fabs(p.alpha) *
+									(abs + between *
+											fabs(sum)) +
 								fabs(add);
 					if (parts && out[0].mag != NULL)
 						out[0].mag[o] += step * length(x, y[j], p.nk, add);

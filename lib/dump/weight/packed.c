@@ -217,10 +217,10 @@ add_part(struct packed_set *p, struct packed_weight *w, struct acc_str stem, con
 	return find(p, stem, word, x) ? add(p, w, x) : -1;
 }
 
-static struct acc_codes
+static struct acc_grid_codes
 packed(int64_t part, int64_t bits, int64_t unit, int64_t along, int64_t pitch, int64_t order)
 {
-	return (struct acc_codes){part, bits, unit, along, pitch, order};
+	return (struct acc_grid_codes){part, bits, unit, along, pitch, order};
 }
 
 static int
