@@ -182,8 +182,8 @@ def main():
     out.write(record("acc", v=whole(2), minor=whole(0), log=texts([" ".join(sys.argv)])))
     for rank in range(1 if a.one else a.ranks):
         src = b"%08x" % rank
-        out.write(record("source", id=text(src.decode()), root=text("/nowhere"), host=text("none"), format=text("record"),
-                         framework=text("pytorch"), task=text("statistics")))
+        out.write(record("source", id=text(src.decode()), root=text("/nowhere"), host=text("none"),
+                         format=text("record"), framework=text("pytorch"), task=text("statistics")))
         if rank == 0:
             for i in (1, 2):
                 frames = texts([f"File model.py, line {i}, in step, \n step()"])
