@@ -152,10 +152,10 @@ put_place(struct emit *o, const struct fold_virtual *v, const struct fold_item *
 	struct acc_err *e)
 {
 	const struct fold_side *s = &o->f->reference;
+	const struct fold_item *it = acc_fold_item_at(s, &s->call[v->mate], own->pos, 0);
 	struct acc_rec *r;
-	int rc = acc_fold_record(o->f, acc_fold_item_at(s, &s->call[v->mate], own->pos, 0)->at, &r,
-		e);
-	if (rc < 0)
+	int rc = it == NULL ? 0 : acc_fold_record(o->f, it->at, &r, e);
+	if (rc < 0 || it == NULL)
 		return rc;
 	const struct acc_str name = acc_get_text(r, "", "name"), of = acc_get_text(r, "", "key"),
 			     key = acc_get_text(&o->rec, "", "key");
@@ -163,9 +163,8 @@ put_place(struct emit *o, const struct fold_virtual *v, const struct fold_item *
 		rc = acc_put(&o->rec, "", "name",
 			acc_ctext(acc_arena_printf(&o->rec.mem, "%.*s%.*s", ACC_PRS(key),
 				(int)(name.n - of.n), name.p + of.n)));
-	rc = rc < 0 ? rc
-		    : acc_put(&o->rec, "", "pos",
-			      acc_text(acc_arena_str(&o->rec.mem, acc_get_text(r, "", "pos"))));
+	const struct acc_str pos = acc_arena_str(&o->rec.mem, acc_get_text(r, "", "pos"));
+	rc = rc < 0 || pos.p == NULL ? ACC_ENOMEM : acc_put(&o->rec, "", "pos", acc_text(pos));
 	return rc < 0 ? acc_rec_fail(e, rc) : 0;
 }
 

@@ -59,7 +59,6 @@ read_lists(struct acc_fold *f, const struct fold_side *s, const struct fold_call
 			return rc;
 		if (rc == 0 || list >= MOST_LISTS || i != n[list]++)
 			return 0;
-		given = given == 0 || l->at[given - 1] < k->first + x ? given : 0;
 		l->at[given++] = k->first + x;
 	}
 	for (int i = 0; i < MOST_LISTS; i++) {
@@ -99,11 +98,11 @@ find_places(const struct acc_fold *f, const struct lists *d, const struct lists 
 	struct acc_err *e)
 {
 	const size_t n = d->n, m = r->n;
-	int32_t *own = malloc(3 * n * m * sizeof *own), *before = own + n * m,
-		*behind = before + n * m;
-	int32_t best = -1, most;
+	int32_t *own = malloc(3 * n * m * sizeof *own), *before, *behind, best = -1, most;
 	if (own == NULL)
 		return acc_nomem(e);
+	before = own + n * m;
+	behind = before + n * m;
 	for (size_t i = 0; i < n; i++) {
 		most = i == 0 ? 0 : -1;
 		for (size_t j = 0; j < m; j++) {
