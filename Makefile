@@ -128,6 +128,10 @@ NAMES := $(sort $(wildcard share/names/*.names))
 $(B)/gen/names.c: share/rules/embed.sh $(NAMES)
 	@mkdir -p $(@D)
 	sh share/rules/embed.sh names $(NAMES) >$@.tmp && mv $@.tmp $@
+PROFILES := $(sort $(wildcard share/profiles/*.profile))
+$(B)/gen/profiles.c: share/rules/embed.sh $(PROFILES)
+	@mkdir -p $(@D)
+	sh share/rules/embed.sh profiles $(PROFILES) >$@.tmp && mv $@.tmp $@
 REPORT := $(sort $(wildcard share/report/*.html share/report/*.css share/report/*.js))
 $(B)/gen/report.c: share/rules/embed.sh $(REPORT)
 	@mkdir -p $(@D)
@@ -151,7 +155,7 @@ $(B)/gen/%.o: $(B)/gen/%.c
 	$(SAY) CC $@
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(patsubst %,$(B)/gen/%.o,presets curve_presets check_lists names report \
+$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(patsubst %,$(B)/gen/%.o,presets curve_presets check_lists names profiles report \
 	messages behaviours forms)
 	$(SAY) AR $@
 	@rm -f $@
@@ -179,6 +183,7 @@ $(BIN)/%: $(B)/cmd/%.o $(B)/cmd/cli.o $(B)/libacc.a
 # What is linked statically loads no library: NO_LOADER=1 leaves the loaders out.
 $(PROGS): $(if $(NO_LOADER),$(B)/cmd/no_loader.o)
 $(BIN)/accfirstbad $(BIN)/accfold: $(B)/cmd/expect.o
+$(BIN)/accaudit $(BIN)/accfirstbad: $(B)/cmd/profile.o
 $(BIN)/accfmt: $(B)/cmd/fmt_files.o $(B)/cmd/fmt_ranks.o
 $(BIN)/accdiff: $(patsubst %.c,$(B)/%.o,$(sort $(wildcard cmd/diff*.c)))
 
@@ -330,7 +335,7 @@ install-run: $(PROGS) $(REC_SO)
 		sh share/completions/make.sh $${s%%:*} $(HELP_BIN) >$$f || exit; done
 	for p in $(notdir $(PROGS)); do \
 		ln -sf acctools $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$p; done
-	cd share && find behaviours checks curves names report rules -xtype f ! -name '*.sh' \
+	cd share && find behaviours checks curves names profiles report rules -xtype f ! -name '*.sh' \
 		-exec install -D -m 644 {} $(abspath $(DESTDIR)$(DATADIR))/{} \;
 
 # A folder of programs, pages and completions that runs on any Linux of this architecture: nothing

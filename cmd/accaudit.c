@@ -5,7 +5,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 
-enum { OPT_ROOT = 256, LIMITS, LIST_RULES, NO_RULE, DOUBT };
+enum { OPT_ROOT = 256, LIMITS, LIST_RULES, NO_RULE, DOUBT, PROFILE, NEW_PROFILE };
 
 static const struct cli_opt options[] = {
 	{'a', "all", NULL, "look at every part of large calls, which takes long"},
@@ -14,6 +14,8 @@ static const struct cli_opt options[] = {
 	{LIST_RULES, "list-rules", NULL, "list the rules over ranks"},
 	{NO_RULE, "no-rule", "ID", "switch this rule over ranks off (repeatable)"},
 	{DOUBT, "doubt", "ID", "doubt only what this rule accuses (repeatable)"},
+	{PROFILE, "profile", "FILE", "limits by what a framework is off by"},
+	{NEW_PROFILE, "write-profile", "FILE", "write that, of a run that is right"},
 	{'j', "threads", "N", "threads (default: one per CPU)"},
 	{OPT_ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},
 	{0, NULL, NULL, NULL},
@@ -72,6 +74,23 @@ trouble(void *arg, const struct acc_err *e)
 	cli_status(out, 2);
 }
 
+/* What was noted, for --profile. */
+static void
+write_profile(const struct acc_profile *p, const char *path)
+{
+	struct acc_buf b = {0};
+	FILE *f = fopen(path, "we");
+	bool good = f != NULL &&
+		    fputs("# operator, pass, dtype, largest error (rms, one element), outputs\n",
+			    f) >= 0;
+	if (acc_profile_text(p, &b) < 0)
+		cli_nomem();
+	good = good && fwrite(b.p, 1, b.n, f) == b.n;
+	if (f == NULL || fclose(f) != 0 || !good)
+		cli_die("%s: cannot write:", path);
+	acc_buf_release(&b);
+}
+
 /* For all records, or, where they come as they are recorded, for those of a step. */
 static struct acc_audit *
 start(const struct acc_audit_opt *opt)
@@ -103,6 +122,8 @@ main(int argc, char **argv)
 	struct acc_err e = {0};
 	struct acc_audit_opt opt = {0};
 	uint8_t *use = NULL;
+	struct acc_profile *usual = NULL;
+	const char *written = NULL;
 	roots = acc_roots_open(&e);
 	if (roots == NULL)
 		cli_die_err(&e);
@@ -117,6 +138,10 @@ main(int argc, char **argv)
 			cli_list_rules();
 		else if (key == NO_RULE || key == DOUBT)
 			cli_rule_use(&use, key == DOUBT, optarg);
+		else if (key == PROFILE)
+			cli_profile(&usual, optarg);
+		else if (key == NEW_PROFILE)
+			written = optarg;
 		else if (key == 'j')
 			opt.threads = (unsigned)cli_int("-j", optarg, 1, 1024);
 		else if (key == OPT_ROOT && acc_roots_move(roots, optarg, &e) < 0)
@@ -124,6 +149,10 @@ main(int argc, char **argv)
 	}
 	opt.tmpdir = cli_tmpdir();
 	opt.rule_use = use;
+	opt.usual = usual;
+	opt.learn = written == NULL ? NULL : acc_profile_new(&e);
+	if (written != NULL && opt.learn == NULL)
+		cli_die_err(&e);
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
 	if (in == NULL)
 		cli_die_err(&e);
@@ -148,6 +177,10 @@ main(int argc, char **argv)
 	cli_status(out, acc_in_status(in));
 	if (acc_in_status(in) != 2)
 		say_nothing();
+	if (written != NULL)
+		write_profile(opt.learn, written);
+	acc_profile_free(opt.learn);
+	acc_profile_free(usual);
 	acc_audit_close(a);
 	acc_roots_close(roots);
 	acc_in_close(in);

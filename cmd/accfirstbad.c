@@ -16,6 +16,7 @@ enum {
 	BEFORE,
 	NEXT,
 	SCALE,
+	PROFILE,
 	EXPECT_RANKS,
 	STRICT,
 	NOISE,
@@ -53,6 +54,7 @@ static const struct cli_opt options[] = {
 	{NEXT, "next", "FILE", "write the recorder's settings for what to record next"},
 	{BEFORE, "before", "FILE", "the judged dump before a change: what it mended"},
 	{SCALE, "scale", "X", "multiply the limits by X, 1 or more"},
+	{PROFILE, "profile", "FILE", "limits of what is recomputed: see accaudit(1)"},
 	{NO_RULE, "no-rule", "ID", "as if accaudit had this rule switched off"},
 	{DOUBT, "doubt", "ID", "doubt only what this rule accuses (repeatable)"},
 	{ALL, "all", NULL, "pass on good records, too"},
@@ -89,7 +91,8 @@ list(void)
 
 static struct acc_roots *roots; // reachable when an option ends the program
 static const char *baseline;    // the file to write, or NULL
-static const char *settings;    // the same, of what to record next
+static struct acc_profile *usual;
+static const char *settings; // the same, of what to record next
 
 static struct acc_rules *
 parse(const char *text, size_t n, const char *where)
@@ -512,6 +515,8 @@ main(int argc, char **argv)
 		}
 		if (key == IGNORE || key == BASELINE || key == SCALE)
 			opt.accept = accept_by(opt.accept, key);
+		if (key == PROFILE)
+			cli_profile(&usual, optarg);
 		if (key == EXPECT_RANKS)
 			expect_open(&ranks, optarg);
 		if (key == WRITE_BASELINE)
@@ -539,6 +544,7 @@ main(int argc, char **argv)
 	if (opt.where != NULL && opt.rules != NULL)
 		cli_usage("--where cannot be combined with --preset or --rules");
 	opt.roots = audit ? roots : NULL;
+	opt.usual = usual;
 	opt.allow = allow;
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
 	if (in == NULL)

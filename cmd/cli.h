@@ -72,6 +72,9 @@ void cli_limits(const struct acc_limit *l, size_t n);
 void cli_list_rules(void);
 /* --no-rule=ID or --doubt=ID: into one enum acc_rule_use each, which is made at the first. */
 void cli_rule_use(uint8_t **use, bool doubt, const char *id);
+struct acc_profile;
+/* --profile=NAME or FILE: into one, which is made at the first. */
+void cli_profile(struct acc_profile **p, const char *of);
 /* A record to a format, in the language of people where it is for them. */
 int cli_show(const struct acc_format *f, void *state, const struct acc_rec *r, struct acc_err *e);
 /* Output: a stream, or, where standard output is a terminal, the table of accfmt. */

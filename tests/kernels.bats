@@ -65,3 +65,23 @@ planted() { # right or wrong
 		["NaN is swallowed: it went in, and a number came out"]' out
 	jq -es 'map(select(.name | test("\\.relu\\..*forward")) | .["audit.left"]) | all(. == 8)' out
 }
+
+@test "a profile: what a right recording is off by are limits of the next; what is copied is off by nothing" {
+	accdump-read right | accaudit --write-profile=own >out
+	[ "$(head -1 own)" = "# operator, pass, dtype, largest error (rms, one element), outputs" ]
+	awk -F '\t' '!/^#/ && (NF != 6 || $5 < $4) {exit 1}' own
+	printf 'tanh\tforward\tf32\t372\t1680\nrelu\tforward\tf32\t9\t9\n' >file
+	mkdir pairs
+	tar -xJf "$ROOT/tests/data/wild/pairs.tar.xz" -C pairs
+	accdump-read pairs | accaudit --profile=file | accfmt --json >out
+	jq -es 'map(select(.name == "Torch.tanh.0.forward.output.0" or .name == "Torch.relu.0.forward.output.0") |
+		.["audit.limit"]) == [0.5, 744]' out
+	accdump-read right | accaudit --profile=mindspore --profile=jax >/dev/null
+	printf 'tanh\tforward\tf32\tmany\n' >file
+	accdump-read right >in
+	bats_require_minimum_version 1.5.0
+	run -2 --separate-stderr accaudit --profile=file in
+	[[ $stderr == *'file: line 1: '*'no two numbers'* ]]
+	run -2 --separate-stderr accaudit --profile=nowhere in
+	run -2 --separate-stderr accaudit --write-profile=no/where in
+}

@@ -19,6 +19,9 @@ extern const size_t acc_ncurve_presets;
 /* The files of share/names: rules for acc_maps_rename_text. */
 extern const struct acc_preset acc_names[];
 extern const size_t acc_nnames;
+/* The files of share/profiles: lines for acc_profile_read. */
+extern const struct acc_preset acc_profiles[];
+extern const size_t acc_nprofiles;
 
 /* --- does a difference fluctuate about zero? --- */
 enum acc_drift_kind {

@@ -224,6 +224,7 @@ struct acc_case {
 		/* Where the tensors are, so that suspects are recomputed from what was recorded of
 		 * them; NULL: they are not. It stays the caller's. */
 		struct acc_roots *roots;
+		const struct acc_profile *usual; /* as of acc_audit_opt; the caller's */
 		/* The same, so that m.where is measured of the culprit; NULL: it is not. */
 		struct acc_roots *where;
 		unsigned threads; /* that recompute; 0: one per CPU */

@@ -336,7 +336,19 @@ struct acc_audit_opt {
 	bool compared;
 	/* Of each rule over ranks, an enum acc_rule_use of acc/ranks.h; NULL: all as they are. The caller's. */
 	const uint8_t *rule_use;
+	const struct acc_profile *usual; /* by which limits are raised; or NULL */
+	struct acc_profile *learn;       /* what is found is noted here; or NULL */
 };
+
+/* How far off right kernels of a framework are, of each operator by pass and dtype. Lines
+ * "OP<tab>PASS<tab>DTYPE<tab>RMS<tab>MAX<tab>OUTPUTS"; `path` is for messages. 0 or < 0. */
+struct acc_profile *acc_profile_new(struct acc_err *e);
+void acc_profile_free(struct acc_profile *p);
+int acc_profile_read(struct acc_profile *p, const char *text, size_t n, const char *path,
+	struct acc_err *e);
+/* Of what was noted, that which is near its limit or beyond. */
+int acc_profile_text(const struct acc_profile *p, struct acc_buf *out);
+
 typedef int acc_audit_emit_fn(void *arg, struct acc_rec *r);
 typedef void acc_audit_trouble_fn(void *arg, const struct acc_err *e);
 /* `roots` stays the caller's, and must live as long. */

@@ -557,7 +557,7 @@ acc_audit_end(struct acc_audit *a, struct acc_err *e)
 	int rc = run(a, e);
 	if (rc < 0)
 		return rc;
-	if (acc_limits(a->result, a->nresult) < 0)
+	if (acc_limits(a->result, a->nresult, &a->opt) < 0)
 		return acc_nomem(e);
 	rc = compare_ranks(a, &f, e);
 	if (rc == 0)

@@ -335,6 +335,7 @@ run(struct acc_recompute *t, int side, struct acc_err *e)
 	struct acc_audit_opt how = {.threads = opt->threads,
 		.tmpdir = opt->tmpdir,
 		.room = (uint64_t)LIMIT_AUDIT_ROOM << 20,
+		.usual = opt->usual,
 		.compared = true};
 	t->side = side;
 	t->nfed = t->back = 0;

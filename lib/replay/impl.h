@@ -102,6 +102,8 @@ struct acc_audited { /* of one output record */
 	/* The same for an operator that rounds what it sums up as coarsely as its result. */
 	double coarse_rms, coarse_max;
 	const char *cls;
+	const struct acc_op *op; /* NULL: unknown */
+	enum acc_dtype dtype;
 	unsigned steps;     /* how often it rounds where every step of it does; 1: once */
 	uint8_t rounding;   /* enum acc_rounding */
 	uint8_t mode;       /* of gradients: in which way they are tested, else 0 */
@@ -436,7 +438,10 @@ int acc_freivalds_added(struct acc_adjoint *a, struct acc_sums *s);
 int acc_adjoint_product(struct acc_adjoint *a);
 
 /* Limits of all results, learnt from all of them (limit.c). 0 or ACC_ENOMEM. */
-int acc_limits(struct acc_audited *v, size_t n);
+int acc_limits(struct acc_audited *v, size_t n, const struct acc_audit_opt *opt);
+/* Note what is found; and raise the limit of what is known to be further off (profile.c). */
+int acc_profile_note(struct acc_profile *p, const struct acc_audited *v);
+void acc_profile_raise(const struct acc_profile *p, struct acc_audited *v);
 /* So far off that a cause is worth looking for, whatever the other calls are. */
 bool acc_far_off(const struct acc_errsum *s, bool low);
 bool acc_audited_good(const struct acc_audited *v);

@@ -356,23 +356,28 @@ learn_form(struct acc_audited **p, size_t m, double *room)
 }
 
 int
-acc_limits(struct acc_audited *v, size_t n)
+acc_limits(struct acc_audited *v, size_t n, const struct acc_audit_opt *opt)
 {
 	struct acc_audited **p = malloc((n > 0 ? n : 1) * sizeof *p);
 	size_t m = 0;
 	double *room = malloc((n > 0 ? n : 1) * 4 * sizeof *room);
-	if (p == NULL || room == NULL) {
-		free(p);
-		free(room);
-		return ACC_ENOMEM;
-	}
-	for (size_t i = 0; i < n; i++) {
+	int rc = p == NULL || room == NULL ? ACC_ENOMEM : 0;
+	for (size_t i = 0; i < n && rc == 0; i++) {
 		if (v[i].skip != NULL)
 			continue;
 		basic(&v[i], &v[i].limit, &v[i].limit_max);
+		if (opt->learn != NULL)
+			rc = acc_profile_note(opt->learn, &v[i]);
+		if (opt->usual != NULL)
+			acc_profile_raise(opt->usual, &v[i]);
 		bool exact = v[i].rounding == ACC_EXACT && !v[i].backward;
 		if (v[i].finite && !exact && !v[i].explained)
 			p[m++] = &v[i];
+	}
+	if (rc < 0) {
+		free(p);
+		free(room);
+		return rc;
 	}
 	forgive(p, m);
 	learn_all(p, m, false, room);

@@ -88,6 +88,8 @@
 		"in so many is beyond its rms", \
 		LIMIT_TRIED) \
 	N(ROUGH_MAX_CALLS, 5, "or one in so many is beyond its largest error", LIMIT_TRIED) \
+	X(PROFILE, 2, "times what a profile says of an operator: what its error may be", \
+		"as it was written, of some inputs; of others of the kind, twice") \
 	X(LOW_NETWORK_RMS, 0.05, "units of bf16: f32 products where most are in 16 bits", \
 		LIMIT_TRIED) \
 	X(LOW_NETWORK_MAX, 0.25, "units of bf16: the largest error, the same", LIMIT_TRIED)

@@ -44,8 +44,10 @@ static int
 number(void *arg, struct acc_held *h)
 {
 	struct numbering *n = arg;
-	if (n->n < n->j->nresult)
+	if (n->n < n->j->nresult) {
+		n->j->result[n->n].dtype = h->d.dtype;
 		n->j->result[n->n++].line = h->line;
+	}
 	return 0;
 }
 
@@ -241,8 +243,10 @@ acc_audit_job_run(struct acc_audit_job *j)
 	const struct acc_pass_of *p = j->backward ? &j->bwd : &j->fwd;
 	struct numbering n = {j, 0};
 	acc_each_held(p->out, p->nout, number, &n);
-	for (uint32_t k = 0; k < j->nresult; k++)
+	for (uint32_t k = 0; k < j->nresult; k++) {
 		j->result[k].part = 1;
+		j->result[k].op = op;
+	}
 	if (op == NULL || j->bad != NULL)
 		acc_audit_job_skip(j, j->bad != NULL ? j->bad : "unknown operator");
 	else {

@@ -99,6 +99,7 @@ check(struct acc_replay *r, const struct plan *p, const struct acc_dense *out)
 struct numbers {
 	double order, correction, step;
 	double least; /* the root of the smallest number, in units of mag */
+	bool fine;    /* f64: nothing wider sums up */
 };
 
 /* Where the extreme is: of equal ones the first. NaN is the most extreme. */
@@ -218,8 +219,11 @@ reduce(int which, const double *x, const size_t *red, size_t n, const struct num
 	case VAR:
 	case STD:
 		sum = variance(x, red, n, k->correction);
+		/* Of differences to a mean that is rounded, twice its rounding times one of them. */
+		prod = k->fine ? fabs(total(x, red, n, mag)) / (double)n : 0;
+		prod *= which == STD ? 1 : 2 * sqrt(sum);
 		sum = which == STD ? sqrt(sum) : sum;
-		*mag = sum * (1 + sqrt((double)n) / 64);
+		*mag = sum * (1 + sqrt((double)n) / 64) + prod;
 		return sum;
 	default: /* LOGSUMEXP */
 		sum = logsumexp(x, red, n);
@@ -239,7 +243,7 @@ arguments(struct acc_replay *r, struct numbers *k)
 	struct acc_str text = {"", 0};
 	bool unbiased = true;
 	const enum acc_dtype own = r->nrec > 0 ? r->rec[0].dtype : ACC_NODTYPE;
-	*k = (struct numbers){2, 1, 0, 0};
+	*k = (struct numbers){2, 1, 0, 0, own == ACC_F64};
 	if (acc_is_float(own))
 		k->least = (own == ACC_F64 ? 0x1p-511 : 0x1p-63) / acc_work_unit(acc_unit(own));
 	if (r->op->which == PROD || r->op->which == LOGSUMEXP)

@@ -1,0 +1,23 @@
+#include "cli.h"
+#include "acc/curve.h"
+#include "acc/judge.h"
+#include "acc/replay.h"
+
+void
+cli_profile(struct acc_profile **p, const char *of)
+{
+	struct acc_err e = {0};
+	struct acc_buf b = {0};
+	const struct acc_preset *own = NULL;
+	for (size_t i = 0; i < acc_nprofiles; i++)
+		if (strcmp(acc_profiles[i].name, of) == 0)
+			own = &acc_profiles[i];
+	if (*p == NULL && (*p = acc_profile_new(&e)) == NULL)
+		cli_die_err(&e);
+	if (own == NULL)
+		cli_text_file(of, &b);
+	if (acc_profile_read(*p, own != NULL ? own->text : (char *)b.p, own != NULL ? own->n : b.n,
+		    of, &e) < 0)
+		cli_die_err(&e);
+	acc_buf_release(&b);
+}

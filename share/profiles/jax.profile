@@ -1,0 +1,20 @@
+# JAX 0.10 on a CPU, plain values: written by tests/torch/profiles
+acos	forward	f16	0.979	3.55	4
+acosh	forward	f16	1.44	4.49	4
+asin	forward	f16	1.16	3.41	4
+asinh	forward	f16	1.11	3.45	4
+atanh	forward	f16	1.18	3.47	4
+cumsum	forward	f16	4.49	34.6	4
+elu	forward	f16	0.9	4.06	4
+expm1	forward	f16	1.38	4.95	4
+gelu	forward	f16	1.44	7.31	4
+layer_norm	forward	f16	1.84	10.9	4
+log2	forward	f16	1.49	4.09	4
+log_softmax	forward	f16	1.32	7.36	4
+mish	forward	f16	1.52	4.99	4
+norm	forward	f16	1.82	2.8	3
+selu	forward	f16	1.42	5.94	4
+sigmoid	forward	f16	13.9	240	4
+silu	forward	f16	112	1.67e+03	4
+softmax	forward	f16	2.55	8.13	4
+std	forward	f16	1.41	1.93	4
