@@ -113,3 +113,22 @@ END
 	run -2 --separate-stderr accdump-read with-lora
 	[[ $stderr == *"no adapter_config.json says what its adapter is multiplied by"* ]]
 }
+
+@test "a step of the optimizer further" {
+	/usr/bin/python3 -B - "$BATS_TEST_DIRNAME/data" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import packed
+for name, n in (("old", 3), ("new", 4), ("mixed", 4)):
+    w = np.random.default_rng(n).standard_normal((4, 4))
+    packed.save(name + ".safetensors", {"model.up.weight": w, "optimizer.state.0.step": np.array(float(n)),
+                                        "optimizer.state.1.step": np.array(3.0 if name == "mixed" else float(n))})
+END
+	compare 1 new.safetensors old.safetensors
+	[[ $text == *"3 with other values; first model.up.weight, "*"; the device is 1 step further: optimizer.state.0.step is 4, the bench's 3"* ]]
+	compare 1 old.safetensors new.safetensors
+	[[ $text == *"; the bench is 1 step further: optimizer.state.0.step is 3, the bench's 4"* ]]
+	compare 1 mixed.safetensors old.safetensors
+	[[ $text != *further* ]]
+}

@@ -74,6 +74,8 @@ int acc_weights_name(struct acc_weights *t, uint32_t i, const char **a, const ch
 
 /* weights_cause.c: what a weight with other values holds, behind *text. 0 or < 0. */
 int acc_weights_cause(struct acc_weights *t, uint32_t first, const char **text, struct acc_err *e);
+/* By how many steps one side's optimizer is further, in all weights, behind *text. 0 or < 0. */
+int acc_weights_step(struct acc_weights *t, const char **text, struct acc_err *e);
 /* weights_adapter.c: is one side a weight with an adapter, and is the other so but for another factor? Behind *text.
  * 1; 0; < 0. */
 int acc_weights_adapter(struct acc_weights *t, const struct acc_rec *r, const char **text,

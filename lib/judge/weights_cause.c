@@ -49,6 +49,55 @@ exchanged(struct acc_weights *t, uint32_t first, uint64_t *n, uint32_t *of, stru
 	return rc < 0 ? rc : 0;
 }
 
+/* --- steps of the optimizer --- */
+
+/* What a pair of scalars called step holds. */
+static bool
+is_step(const struct acc_rec *r, double *a, double *b)
+{
+	const struct acc_str name = acc_get_text(r, "", "name");
+	const struct acc_val *shape = acc_get(r, "a.", "shape");
+	return (acc_str_is(name, "step") || acc_str_ends(name, ".step")) && shape != NULL &&
+	       shape->type == ACC_V_INTS && shape->n <= 1 &&
+	       (shape->n == 0 || shape->ints[0] == 1) && acc_as_f64(acc_get(r, "a.", "s.max"), a) &&
+	       acc_as_f64(acc_get(r, "b.", "s.max"), b);
+}
+
+/* All of them are as many further on one side. */
+int
+acc_weights_step(struct acc_weights *t, const char **text, struct acc_err *e)
+{
+	struct acc_case *c = t->c;
+	double by = 0, first = 0;
+	const char *name = NULL;
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
+		struct acc_rec *r;
+		double a, b;
+		if (c->item[i].kind != ACC_ITEM_TENSOR || c->item[i].sides != 3)
+			continue;
+		if (acc_case_record(c, &c->item[i], &r, e) < 0)
+			return e->code;
+		if (!is_step(r, &a, &b))
+			continue;
+		if (name == NULL) {
+			const struct acc_str s = acc_get_text(r, "", "name");
+			name = acc_say(&c->mem, "%.*s", ACC_PRS(s));
+			by = a - b;
+			first = a;
+		}
+		if (name == NULL)
+			return acc_nomem(e);
+		if (a - b != by || by == 0 || by != rint(by))
+			return 0;
+	}
+	if (name == NULL)
+		return 0;
+	*text = acc_say(&c->mem, "%s; the %s is %.0f step%s further: %s is %.0f, the bench's %.0f",
+		*text, by > 0 ? "device" : "bench", fabs(by), fabs(by) == 1 ? "" : "s", name, first,
+		first - by);
+	return *text == NULL ? acc_nomem(e) : 0;
+}
+
 /* --- rounded --- */
 
 static const struct {
