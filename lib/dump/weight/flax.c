@@ -4,6 +4,7 @@
 #include "dump/weight/weight.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 /* github.com/google/flax, flax/serialization.py: _MsgpackExtType. */
@@ -215,27 +216,154 @@ extension(struct flax *x, const struct token *t)
 	return rc;
 }
 
+/* --- an array in chunks, of more than 1 GiB: true, "shape", "chunks", of which each is flat --- */
+
+enum { MOST_CHUNKS = 4096 };
+struct chunks {
+	struct acc_ref ref;
+	uint64_t all; /* elements */
+	struct acc_str src[MOST_CHUNKS], file[MOST_CHUNKS];
+	int64_t off[MOST_CHUNKS], len[MOST_CHUNKS], fsize[MOST_CHUNKS], mtime[MOST_CHUNKS];
+	int64_t rows[ACC_BAND + MOST_CHUNKS * ACC_PIECE];
+};
+
+static int
+unlike(struct flax *x)
+{
+	return acc_fail_at(x->e, ACC_EFORMAT, x->at,
+		"an array in chunks that is not as Flax has it");
+}
+
+/* The head of a map whose keys count from 0. */
+static int
+counted(struct flax *x, const char *name, struct token *t)
+{
+	char buf[MAX_NAME];
+	struct acc_str key;
+	int rc = text(x, buf, &key);
+	if (rc == 0 && !acc_str_is(key, name))
+		return unlike(x);
+	rc = rc == 0 ? next(x, t) : rc;
+	return rc == 0 && t->kind != MAP ? unlike(x) : rc;
+}
+
+static int
+count_is(struct flax *x, uint64_t i)
+{
+	char buf[MAX_NAME], want[32];
+	struct acc_str key;
+	snprintf(want, sizeof want, "%llu", (unsigned long long)i);
+	int rc = text(x, buf, &key);
+	return rc == 0 && !acc_str_is(key, want) ? unlike(x) : rc;
+}
+
+static int
+add_chunk(struct flax *x, struct chunks *c, char type[MAX_NAME], struct acc_str *raw)
+{
+	struct acc_ref one = {.dtype = ACC_NODTYPE};
+	struct acc_parts *p = &c->ref.parts;
+	struct token t;
+	int rc = next(x, &t);
+	if (rc == 0 && (t.kind != EXTENSION || t.ext != NDARRAY || p->n == MOST_CHUNKS))
+		rc = unlike(x);
+	rc = rc == 0 ? array(x, &one, type, raw) : rc;
+	if (rc < 0)
+		return rc;
+	if (one.ndim != 1 || one.off + one.len != t.at + t.n ||
+		(p->n > 0 && one.dtype != c->ref.dtype))
+		return unlike(x);
+	const uint32_t i = p->n++;
+	int64_t *piece = c->rows + ACC_BAND + (size_t)i * ACC_PIECE;
+	c->ref.dtype = one.dtype;
+	c->src[i] = acc_dump_source_id(x->w.c);
+	c->file[i] = acc_str(x->file);
+	c->off[i] = (int64_t)one.off;
+	c->len[i] = (int64_t)one.len;
+	c->fsize[i] = (int64_t)x->info.size;
+	c->mtime[i] = x->info.mtime_ns;
+	c->all += (uint64_t)one.shape[0];
+	piece[0] = i;
+	piece[1] = piece[3] = 0;
+	piece[2] = one.shape[0];
+	x->at = t.at + t.n;
+	return 0;
+}
+
+static int
+read_chunks(struct flax *x, struct chunks *c)
+{
+	struct acc_ref *r = &c->ref;
+	struct acc_err bad = {0};
+	struct acc_str raw = {"", 0};
+	char type[MAX_NAME];
+	struct token t, d;
+	uint64_t count;
+	int rc = next(x, &t);
+	rc = rc == 0 ? counted(x, "shape", &t) : rc;
+	if (rc == 0 && t.n > ACC_MAXDIM)
+		rc = unlike(x);
+	for (uint64_t i = 0; rc == 0 && i < t.n; i++) {
+		rc = count_is(x, i);
+		rc = rc == 0 ? next(x, &d) : rc;
+		if (rc == 0 && (d.kind != OTHER || d.number < 0))
+			rc = unlike(x);
+		r->shape[r->ndim++] = d.number;
+	}
+	rc = rc == 0 ? counted(x, "chunks", &t) : rc;
+	for (uint64_t i = 0; rc == 0 && i < t.n; i++) {
+		rc = count_is(x, i);
+		rc = rc == 0 ? add_chunk(x, c, type, &raw) : rc;
+	}
+	if (rc < 0)
+		return rc;
+	if (r->parts.n == 0 || !acc_count(r->shape, r->ndim, &count) || count != c->all)
+		return unlike(x);
+	if (r->dtype == ACC_NODTYPE)
+		acc_fail(&bad, ACC_EUNSUP, "of dtype %.40s, which is not decoded",
+			raw.n < 40 ? type : "?");
+	c->rows[0] = 1;
+	c->rows[1] = r->parts.n;
+	r->enc = ACC_PARTS;
+	r->len = count * acc_dtype_of(r->dtype)->size;
+	r->parts = (struct acc_parts){.n = r->parts.n,
+		.nrows = ACC_BAND + r->parts.n * ACC_PIECE,
+		.src = c->src,
+		.file = c->file,
+		.off = c->off,
+		.len = c->len,
+		.fsize = c->fsize,
+		.mtime = c->mtime,
+		.rows = c->rows};
+	return put(x, r, raw, bad.code != 0 ? &bad : NULL);
+}
+
+static int
+in_chunks(struct flax *x, uint64_t n)
+{
+	struct chunks *c = n == 3 ? calloc(1, sizeof *c) : NULL;
+	if (n != 3)
+		return unlike(x);
+	if (c == NULL)
+		return acc_nomem(x->e);
+	c->ref.dtype = ACC_NODTYPE;
+	int rc = read_chunks(x, c);
+	free(c);
+	return rc;
+}
+
 static int value(struct flax *x, int depth);
 
 static int
 map(struct flax *x, uint64_t n, int depth)
 {
 	const uint32_t before = x->npath;
-	const struct acc_ref none = {.dtype = ACC_NODTYPE};
-	struct acc_err bad = {0};
 	int rc = 0;
 	for (uint64_t i = 0; i < n && rc == 0; i++) {
 		char buf[MAX_NAME];
 		struct acc_str key;
 		rc = text(x, buf, &key);
-		if (rc == 0 && acc_str_is(key, chunked)) {
-			acc_fail(&bad, ACC_EUNSUP,
-				"an array in chunks (of more than 1 GiB), which is not read");
-			rc = put(x, &none, ACC_STR(""), &bad);
-			for (i = i * 2 + 1; i < n * 2 && rc == 0; i++)
-				rc = pass(x, depth);
-			return rc;
-		}
+		if (rc == 0 && acc_str_is(key, chunked))
+			return i == 0 ? in_chunks(x, n) : unlike(x);
 		if (rc == 0 && before + 1 + key.n > sizeof x->path)
 			rc = acc_fail_at(x->e, ACC_EFORMAT, x->at, "a name that is too long");
 		if (rc < 0)

@@ -46,7 +46,7 @@ fill(struct weights *w, struct acc_rec *r, const struct weight *x)
 		rc |= add_known(r, x->ref);
 	} else {
 		struct acc_ref ref = *x->ref;
-		ref.file = acc_is_made(ref.enc) ? ACC_STR("") : x->file;
+		ref.file = ref.parts.n > 0 ? ACC_STR("") : x->file;
 		ref.fsize = x->info.size;
 		ref.mtime_ns = x->info.mtime_ns;
 		rc |= acc_ref_put(r, &ref);
