@@ -61,3 +61,14 @@ setup() {
 	run -1 accdiff two.pt decay.pt
 	[[ $output == *"the optimizer has 1 other setting"*": optimizer.param_groups.1.weight_decay is 0.1 on the device and 0.0 on the bench"* ]]
 }
+
+@test "a list of gradients is that of the other side in another order, and one that is wrong is told" {
+	for pair in "list-back.pt list.pt" "list.pt list-back.pt"; do
+		# shellcheck disable=SC2086 # two words
+		run -0 accdiff $pair
+		[[ $output == "9 tensors compared: 9 the same within"* ]]
+	done
+	run -1 accdiff list-bent.pt list.pt
+	[[ $output == *"first list-bent.3; by its place it may be list.5"* ]]
+	run -0 accdiff list.pt list.pt
+}

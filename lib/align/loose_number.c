@@ -134,14 +134,46 @@ pair_nearest(struct loosely *l)
 	return 0;
 }
 
+/* Has none a mate? So it is with 3 of two lists, before which stand the names of their files. */
+static bool
+is_unpaired(const struct loosely *l)
+{
+	for (uint32_t i = 0; i < l->s[0].n; i++)
+		if (l->s[0].h->ix.item[l->s[0].v[i].item].mate != ACC_NOMATE)
+			return false;
+	return true;
+}
+
+/* The same number. */
+static int
+by_number(struct loosely *l, struct acc_buf *buf)
+{
+	struct acc_ids numbers = {0};
+	int rc = 0;
+	for (int s = 1; s >= 0; s--)
+		for (uint32_t i = 0; i < l->s[s].n && rc == 0; i++) {
+			struct loose_index at;
+			acc_loose_template(l, buf, l->s[s].v[i].path, &at);
+			const uint32_t k = acc_ids_get(&numbers, (uint64_t)at.v[0]);
+			if (s == 1)
+				rc = acc_ids_put(&numbers, (uint64_t)at.v[0], i, false, l->e);
+			else if (k != ACC_NOID)
+				acc_mate_items(l->j, l->s[0].v[i].item, l->s[1].v[k].item);
+		}
+	acc_ids_release(&numbers);
+	return rc;
+}
+
 int
 acc_loose_numbers(struct loosely *l)
 {
 	struct acc_buf buf = {0};
 	const uint64_t a = one_word(l, ACC_A, &buf), b = a == 0 ? 0 : one_word(l, ACC_B, &buf);
+	const bool lists = a != 0 && a == b && is_unpaired(l);
+	const int rc = lists ? by_number(l, &buf) : 0;
 	acc_buf_release(&buf);
-	if (a == 0 || a != b)
-		return 0;
+	if (rc < 0 || a == 0 || a != b)
+		return rc;
 	uint32_t *place = malloc((size_t)l->s[1].h->ix.nitem * sizeof *place);
 	if (place == NULL)
 		return acc_nomem(l->e);
@@ -151,9 +183,10 @@ acc_loose_numbers(struct loosely *l)
 		place[l->s[1].v[k].item] = k;
 	const bool wrong = contradicted(l, place);
 	free(place);
+	if (wrong || lists)
+		part(l);
 	if (!wrong)
 		return 0;
-	part(l);
-	const int rc = pair_nearest(l);
-	return rc < 0 ? rc : 1;
+	const int done = pair_nearest(l);
+	return done < 0 ? done : 1;
 }

@@ -10,6 +10,7 @@ Usage: make_groups.py
     bent/           as two, with one element of one bias after the step times 1.001
     *.pt            three steps, as torch.save writes model and optimizer: named with the names of parameters
     sgd*.pt         SGD without momentum, which has no state, with names
+    list*.pt        gradients as a list: in order, from the last on and rounded otherwise, and that with one times 1.05
     *.dcp/          a distributed checkpoint, flat: each parameter has its own settings
 """
 import os
@@ -90,6 +91,17 @@ def bent(out):
         adam._single_tensor_adam = single
 
 
+def gradients():
+    torch.manual_seed(1)
+    model = Net()
+    x = torch.randint(0, 4, (8,))
+    torch.nn.functional.cross_entropy(model(x), x).backward()
+    have = [p.grad for p in model.parameters()]
+    back = [g * (1 + 2e-6 * torch.randn_like(g)) for g in have[::-1]]
+    for name, wanted in ("list", have), ("list-back", back), ("list-bent", [g * 1.05 if i == 3 else g for i, g in enumerate(back)]):
+        torch.save(wanted, name + ".pt")
+
+
 def main():
     top = os.path.join(HERE, "groups")
     shutil.rmtree(top, ignore_errors=True)
@@ -99,6 +111,7 @@ def main():
         record(kind, kind)
     record("sums", "back", record_level=1)
     bent("bent")
+    gradients()
     for kind in "all", "two", "decay", "three":
         model, made = train(kind, 3)
         torch.save({"model": model.state_dict(), "optimizer": made.state_dict()}, kind + ".pt")
