@@ -76,6 +76,10 @@ replayed() { # family, folder
 	replayed products
 }
 
+@test "the gradient of a turned weight, a product that is rounded before its bias" {
+	replayed turned
+}
+
 @test "convolutions, and transposed ones" {
 	replayed conv
 }

@@ -440,6 +440,28 @@ def few_bits(bits, down=False):
     return family
 
 
+def turned(s):
+    """The gradient of a square weight as who hooks nodes has it, of the turned one; and kernels that round a product
+    before they add its bias, which takes most of it away."""
+    class Linear(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            return x @ w.t()
+
+        @staticmethod
+        def backward(ctx, g):
+            x, w = ctx.saved_tensors
+            return g @ w, (g.t() @ x).t()
+
+    for n in (4, 8, 16):
+        s.do("Functional.linear", Linear.apply, rand(12, n, dtype=f32), rand(n, n, dtype=f32))
+    for t in (bf16, f16):       # torch's own kernel, of an operand that lies the other way
+        x = F.relu(rand(2, 16, 12, dtype=t)).transpose(1, 2)
+        s.do("Functional.linear", lambda x, w, b, t=t: F.linear(x.to(t), w.to(t), b.to(t)).double(), x, rand(24, 16, dtype=t) / 4, rand(24, dtype=t), off=False, grad=False)
+    s.do("Functional.linear", F.linear, rand(12, 8, dtype=f64), rand(8, 8, dtype=f64), off=False)
+
+
 def named(name, f):
     f.__name__ = name
     return f
@@ -448,7 +470,7 @@ def named(name, f):
 FORMS = [named("tf32", few_bits(10)), named("tf32_down", few_bits(10, True)),
          named("hf32", few_bits(11)), named("bf16_operands", few_bits(7))]
 FAMILIES = [arithmetic, functions, products, conv, norms, softmaxes, reductions, movement, indices,
-            losses, causes, other_form, written] + FORMS
+            losses, causes, other_form, written, turned] + FORMS
 
 if __name__ == "__main__":
     out = sys.argv[1]
