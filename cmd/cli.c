@@ -132,7 +132,7 @@ help_line(const struct cli_opt *o)
 	if (o->arg != NULL)
 		snprintf(left + n, sizeof left - (size_t)n, "%s%s", o->name != NULL ? "=" : " ",
 			o->arg);
-	if (strlen(left) > 24)
+	if (strlen(left) > 25)
 		printf("  %s\n  %-24s %s\n", left, "", acc_tr(o->help));
 	else
 		printf("  %-24s %s\n", left, acc_tr(o->help));
