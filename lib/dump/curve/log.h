@@ -37,6 +37,7 @@ struct log_guess {
 	bool stepped;         /* no epoch, but a step, */
 	int64_t place;        /* which is this: later lines without one are of it, */
 	const char *mode;     /* and so is this */
+	bool borrowed;        /* the place of this line is that of an earlier one */
 	bool ordinal;         /* lines of an epoch name that alone, and are counted: */
 	uint64_t counted_key; /* those with this loss */
 	uint64_t step_key;    /* what lines with a step call their loss; 0: none did */

@@ -121,6 +121,9 @@ settle_place(struct log_reader *g, struct acc_str s, struct log_place *at, const
 		return found;
 	int64_t k, of;
 	bool bar;
+	/* Where lines have steps of their own, a line without one is of something else. */
+	if (g->guess.stepped && g->guess.step_key != 0)
+		return false;
 	if (g->guess.stepped) {
 		at->has_step = true;
 		at->step = g->guess.place;
@@ -233,7 +236,7 @@ step_of(struct log_reader *g, const struct log_place *at, const struct log_pair 
 {
 	struct log_guess *u = &g->guess;
 	const struct log_pair *loss = loss_of(f, n);
-	if (at->has_step && loss != NULL)
+	if (at->has_step && loss != NULL && !u->borrowed)
 		u->step_key = acc_hash(loss->key.p, loss->key.n);
 	if (at->has_step || !at->has_epoch)
 		return acc_log_through(g, at, false);
@@ -267,6 +270,7 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	if (!settle_place(g, s, &at, f, n, found) || n == 0 ||
 		(configures(s) && loss_of(f, n) == NULL))
 		return 0;
+	g->guess.borrowed = !found;
 	const char *mode = mode_of(s, &f[0]);
 	if (!found && *mode == '\0' && g->guess.mode != NULL)
 		mode = g->guess.mode;
