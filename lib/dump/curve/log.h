@@ -40,7 +40,8 @@ struct log_guess {
 	bool borrowed;        /* the place of this line is that of an earlier one */
 	bool ordinal;         /* lines of an epoch name that alone, and are counted: */
 	uint64_t counted_key; /* those with this loss */
-	uint64_t step_key;    /* what lines with a step call their loss; 0: none did */
+	uint64_t step_keys[8]; /* names in lines with a step, by their hashes; */
+	bool has_step_keys;    /* a loss among them */
 	bool varied; /* a number is another than it was, and how many are the same, of the last: */
 	unsigned again_same;
 	struct {

@@ -122,7 +122,7 @@ settle_place(struct log_reader *g, struct acc_str s, struct log_place *at, const
 	int64_t k, of;
 	bool bar;
 	/* Where lines have steps of their own, a line without one is of something else. */
-	if (g->guess.stepped && g->guess.step_key != 0)
+	if (g->guess.stepped && g->guess.has_step_keys)
 		return false;
 	if (g->guess.stepped) {
 		at->has_step = true;
@@ -228,16 +228,31 @@ loss_of(const struct log_pair *f, int n)
 	return NULL;
 }
 
-/* The step of a line of training, and how its numbers are called: the mean of an epoch, if it is called as the
- * loss of its steps is. */
+/* Do lines with a step have one of these names? Or: these have. */
+static bool
+of_steps(struct log_guess *u, const struct log_pair *f, int n, bool put)
+{
+	bool found = false;
+	for (int i = 0; i < n; i++) {
+		const uint64_t h = acc_hash(f[i].key.p, f[i].key.n), bit = UINT64_C(1) << (h & 63);
+		uint64_t *w = &u->step_keys[h >> 6 & 7];
+		found = found || (*w & bit) != 0;
+		*w |= put ? bit : 0;
+		u->has_step_keys = u->has_step_keys || (put && is_loss(&f[i]));
+	}
+	return found;
+}
+
+/* The step of a line of training, and how its numbers are called: means of an epoch, if one is called as those of
+ * its steps are. */
 static int64_t
 step_of(struct log_reader *g, const struct log_place *at, const struct log_pair *f, int n,
 	const char **mode)
 {
 	struct log_guess *u = &g->guess;
 	const struct log_pair *loss = loss_of(f, n);
-	if (at->has_step && loss != NULL && !u->borrowed)
-		u->step_key = acc_hash(loss->key.p, loss->key.n);
+	if (at->has_step && !u->borrowed)
+		of_steps(u, f, n, true);
 	if (at->has_step || !at->has_epoch)
 		return acc_log_through(g, at, false);
 	if (u->ordinal && loss != NULL) {
@@ -248,8 +263,7 @@ step_of(struct log_reader *g, const struct log_place *at, const struct log_pair 
 	}
 	if (u->ordinal && g->has_step)
 		return g->step;
-	if (!g->count.seen || !g->has_step || loss == NULL || u->step_key == 0 || **mode != '\0' ||
-		u->step_key != acc_hash(loss->key.p, loss->key.n))
+	if (!g->count.seen || !g->has_step || **mode != '\0' || !of_steps(u, f, n, false))
 		return acc_log_through(g, at, false);
 	*mode = "mean/";
 	return g->step;
