@@ -117,6 +117,18 @@ is_yacs(const struct acc_shell_word *w, uint32_t n, bool yacs)
 	return dot && letter && w->s.n > 1 && !w->open && n > 1 && !is_option(&w[1]);
 }
 
+/* What an option of another launcher before it has not for a value. */
+static bool
+is_launcher(struct acc_str s)
+{
+	static const char *const names[] = {"accelerate", "torchrun", "python", "python3", "deepspeed", "env", "srun",
+		"msrun", "mpirun"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (acc_str_is(s, names[i]))
+			return true;
+	return false;
+}
+
 /* Ends it an option's values? Behind one value any does, else one with a dot in its name. */
 static bool
 ends_values(const struct acc_shell_word *w, bool any)
@@ -142,7 +154,8 @@ option(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum diale
 		key.n = cut;
 	} else {
 		for (; used < n && rc == 0 && !is_option(&w[used]) && !is_short(&w[used]) &&
-			!is_unknown_list(&w[used]) && !ends_values(&w[used], used > 1) &&
+			!is_unknown_list(&w[used]) &&
+			!(d == DIALECT_LAUNCH && is_launcher(w[used].s)) && !ends_values(&w[used], used > 1) &&
 			!is_yacs(&w[used], n - used, sc->yacs);
 			used++) {
 			if (b.n > 0)
