@@ -86,7 +86,8 @@ def parted(a, b, noise):
     c = subprocess.run([f"{BIN}/acccurve", *(["--noise", noise] if noise else []), pairs(a, b, "pairs")],
                        stdout=subprocess.PIPE, check=False)
     r = subprocess.run([f"{BIN}/accfmt", "--json"], input=c.stdout, stdout=subprocess.PIPE, check=False)
-    return [d["tag"] for d in map(json.loads, r.stdout.splitlines()) if d.get("rule") == "parted" and d["kind"] == "curve"]
+    return [d["tag"] for d in map(json.loads, r.stdout.splitlines())
+            if d.get("rule") == "parted" and d["kind"] == "curve"]
 
 
 def main():

@@ -14,7 +14,7 @@
 #include "dump/say.h"
 #include "io/literal.h"
 
-enum { NESTED = 64, INI_LEAST = 3 };
+enum { NESTED = 64 };
 
 struct reader {
 	struct params ps;
@@ -533,36 +533,6 @@ lines(struct reader *r, struct acc_err *e)
 	return rc;
 }
 
-/* Lines "name = value", "[section]" and comments, and nothing else; the last may be cut off. */
-static bool
-is_ini(const struct acc_probe *p)
-{
-	struct acc_str s = {(const char *)p->head, (uint32_t)p->nhead}, first = {NULL, 0};
-	unsigned n = 0;
-	while (s.n > 0) {
-		const char *nl = memchr(s.p, '\n', s.n);
-		const uint32_t len = nl == NULL ? s.n : (uint32_t)(nl - s.p);
-		const struct acc_str t = acc_str_trim((struct acc_str){s.p, len});
-		const char *q = t.p, *end = t.p + t.n;
-		while (q < end && (name_char(*q) || *q == '-' || *q == '.'))
-			q++;
-		const struct acc_str name = {t.p, (uint32_t)(q - t.p)};
-		if (t.n > 0 && *t.p == '[')
-			first.n = 0;
-		if (q > t.p && q + 1 < end && *q == ' ' && q[1] == '=' &&
-			(q + 2 == end || q[2] == ' ')) {
-			if (first.n > 0 && acc_str_eq(first, name))
-				return false; /* a log says it again */
-			first = first.n == 0 ? name : first;
-			n++;
-		} else if (t.n > 0 && nl != NULL && *t.p != '#' && *t.p != ';' && *t.p != '[') {
-			return false;
-		}
-		s = (struct acc_str){s.p + len + (nl != NULL), s.n - len - (nl != NULL)};
-	}
-	return n >= INI_LEAST;
-}
-
 static int
 probe(const struct acc_probe *p)
 {
@@ -573,7 +543,7 @@ probe(const struct acc_probe *p)
 	const struct acc_str head = {(const char *)p->head, (uint32_t)p->nhead};
 	unsigned classes;
 	if (!acc_str_ends(p->base, ".py"))
-		return is_ini(p) ? 45 : 0;
+		return acc_text_is_ini(head) ? 45 : 0;
 	return acc_python_only_assigns(head) || (acc_python_configures(p->base) &&
 							acc_python_assigns(head, &classes) > 0)
 		       ? 65

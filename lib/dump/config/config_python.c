@@ -402,7 +402,8 @@ read_python(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		rc = acc_params_put(&sc.ps, "python", DIALECT_CODE, "", e);
 	if (rc == 0 && sc.ps.n == 1 && sc.ps.text.n > 0 &&
 		memmem(sc.ps.text.p, sc.ps.text.n, "add_argument(", 13) != NULL)
-		acc_dump_note(c, path, "defaults of argparse are not read, and no seed or switch was found");
+		acc_dump_note(c, path,
+			"defaults of argparse are not read, and no seed or switch was found");
 	acc_map_release(&sc.known);
 	acc_params_close(&sc.ps);
 	return rc;

@@ -121,8 +121,8 @@ is_yacs(const struct acc_shell_word *w, uint32_t n, bool yacs)
 static bool
 is_launcher(struct acc_str s)
 {
-	static const char *const names[] = {"accelerate", "torchrun", "python", "python3", "deepspeed", "env", "srun",
-		"msrun", "mpirun"};
+	static const char *const names[] = {"accelerate", "torchrun", "python", "python3",
+		"deepspeed", "env", "srun", "msrun", "mpirun"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (acc_str_is(s, names[i]))
 			return true;
@@ -155,8 +155,8 @@ option(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum diale
 	} else {
 		for (; used < n && rc == 0 && !is_option(&w[used]) && !is_short(&w[used]) &&
 			!is_unknown_list(&w[used]) &&
-			!(d == DIALECT_LAUNCH && is_launcher(w[used].s)) && !ends_values(&w[used], used > 1) &&
-			!is_yacs(&w[used], n - used, sc->yacs);
+			!(d == DIALECT_LAUNCH && is_launcher(w[used].s)) &&
+			!ends_values(&w[used], used > 1) && !is_yacs(&w[used], n - used, sc->yacs);
 			used++) {
 			if (b.n > 0)
 				rc = acc_buf_add(&b, " ", 1);

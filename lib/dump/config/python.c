@@ -1,4 +1,4 @@
-/* What a script in Python is, by its text alone. */
+/* What a script in Python is, by its text alone, and whether a text is INI. */
 #include "dump/config/python.h"
 
 #include "io/literal.h"
@@ -89,4 +89,34 @@ acc_python_assigns(struct acc_str s, unsigned *classes)
 		s = (struct acc_str){s.p + len + (nl != NULL), s.n - len - (nl != NULL)};
 	}
 	return n;
+}
+
+/* Lines "name = value", "[section]" and comments, and nothing else; the last may be cut off. */
+bool
+acc_text_is_ini(struct acc_str s)
+{
+	struct acc_str first = {NULL, 0};
+	unsigned n = 0;
+	while (s.n > 0) {
+		const char *nl = memchr(s.p, '\n', s.n);
+		const uint32_t len = nl == NULL ? s.n : (uint32_t)(nl - s.p);
+		const struct acc_str t = acc_str_trim((struct acc_str){s.p, len});
+		const char *q = t.p, *end = t.p + t.n;
+		while (q < end && (name_char(*q) || *q == '-' || *q == '.'))
+			q++;
+		const struct acc_str name = {t.p, (uint32_t)(q - t.p)};
+		if (t.n > 0 && *t.p == '[')
+			first.n = 0;
+		if (q > t.p && q + 1 < end && *q == ' ' && q[1] == '=' &&
+			(q + 2 == end || q[2] == ' ')) {
+			if (first.n > 0 && acc_str_eq(first, name))
+				return false; /* a log says it again */
+			first = first.n == 0 ? name : first;
+			n++;
+		} else if (t.n > 0 && nl != NULL && *t.p != '#' && *t.p != ';' && *t.p != '[') {
+			return false;
+		}
+		s = (struct acc_str){s.p + len + (nl != NULL), s.n - len - (nl != NULL)};
+	}
+	return n >= 3;
 }

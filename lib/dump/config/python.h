@@ -13,4 +13,7 @@ bool acc_python_configures(struct acc_str base);
 /* Lines that give a name a value, at the beginning or behind a class; those that begin a class into *classes. */
 unsigned acc_python_assigns(struct acc_str s, unsigned *classes);
 
+/* Lines "name = value", "[section]" and comments, three of the first at least, and nothing else? */
+bool acc_text_is_ini(struct acc_str s);
+
 #endif

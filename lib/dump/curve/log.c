@@ -387,7 +387,8 @@ dry_run(struct log_reader *d, const struct words *w, const uint8_t *p, size_t n,
 }
 
 /* Would these bytes bear out the guess of this grammar, where others know this much? What is always the same is no
- * curve, a column that falls and rises no step; lines that name one step again and again are counted, where that is an epoch. */
+ * curve, a column that falls and rises no step; lines that name one step again and again are
+ * counted, where that is an epoch. */
 static bool
 borne_out(int grammar, const struct words *w, const uint8_t *p, size_t n, bool known, bool commas,
 	struct log_reader *d)
