@@ -188,6 +188,8 @@ metadata(struct reader *r)
 {
 	struct acc_json_tok t;
 	int rc = next(r, &t);
+	if (rc > 0 && t.type == ACC_JSON_NULL) /* behaviour mlx-null-metadata */
+		return 0;
 	if (rc > 0 && t.type != ACC_JSON_OBJECT)
 		return expected(r, &t, "an object");
 	while (rc >= 0 && (rc = next(r, &t)) > 0 && t.type != ACC_JSON_OBJECT_END) {
