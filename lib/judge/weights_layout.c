@@ -9,9 +9,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum wrong { RIGHT, DIALECT, EXPERT, ODD, TWICE, REST, NWRONG };
+enum wrong { RIGHT, DIALECT, EXPERT, BACKWARDS, ODD, TWICE, REST, NWRONG };
 static const char *const rules[] = {[DIALECT] = "dialect",
 	[EXPERT] = "dialect",
+	[BACKWARDS] = "memory",
 	[ODD] = "layout",
 	[TWICE] = "part",
 	[REST] = "rest"};
@@ -158,6 +159,13 @@ acc_odd_add(struct acc_odd *o, const struct acc_case *c, uint32_t item, const st
 	if (layout.n == 0 || memchr(layout.p, '(', layout.n) == NULL)
 		return 0;
 	p->layout = acc_hash(layout.p, layout.n);
+	const struct acc_laid_out l = acc_layout_parse(layout);
+	const struct acc_val *own = acc_get(r, "a.", "shape");
+	if (shape(r, "a.") == shape(r, "b.") && own != NULL && own->type == ACC_V_INTS &&
+		acc_laid_backwards(&l, own->ints, own->n)) {
+		p->wrong = BACKWARDS;
+		p->fits = -1;
+	}
 	if (memmem(layout.p, layout.n, ".part(", 6) == NULL)
 		return 0;
 	struct acc_str whole = layout.p[0] == 'a' ? a : b;
@@ -217,11 +225,11 @@ compare_roles(struct acc_odd *o)
 	for (uint32_t i = 0, end; i < o->n; i = end) {
 		uint32_t votes = 0, most = 0, best = i;
 		for (end = i; end < o->n && o->v[end].role == o->v[i].role; end++)
-			votes += o->v[end].varied;
+			votes += o->v[end].varied && o->v[end].wrong == RIGHT;
 		for (uint32_t k = i, m; k < end; k = m) {
 			uint32_t n = 0;
 			for (m = k; m < end && o->v[m].layout == o->v[k].layout; m++)
-				n += o->v[m].varied;
+				n += o->v[m].varied && o->v[m].wrong == RIGHT;
 			if (n > most) {
 				most = n;
 				best = k;
@@ -231,7 +239,7 @@ compare_roles(struct acc_odd *o)
 		if (votes < 2 || o->v[i].fits >= 0 || is_mixed(o->v + i, end - i))
 			continue;
 		for (uint32_t k = i; k < end; k++)
-			if (o->v[k].varied &&
+			if (o->v[k].varied && o->v[k].wrong == RIGHT &&
 				(o->v[k].layout != o->v[best].layout || most * 2 <= votes))
 				o->v[k].wrong = ODD;
 	}
@@ -359,7 +367,9 @@ acc_odd_find(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 			.rule = rules[o->v[i].wrong],
 			.limit = NAN,
 			.value = NAN,
-			.limit_from = o->v[i].wrong <= EXPERT ? "the names" : "the other layers"};
+			.limit_from = o->v[i].wrong == BACKWARDS ? "the shape"
+				      : o->v[i].wrong <= EXPERT  ? "the names"
+								 : "the other layers"};
 		if (o->v[i].wrong == RIGHT)
 			continue;
 		o->found = true;
@@ -411,6 +421,9 @@ acc_odd_say(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 	enum { MOST = 4 };
 	static const char *const what[] = {[DIALECT] = "in a layout that the name does not have",
 		[EXPERT] = "in the place of another expert, or of gate and up the other",
+		[BACKWARDS] =
+			"whose memory is in the order of its axes backwards, under the shape that it has"
+			" forwards",
 		[ODD] = "in another layout than in other layers",
 		[TWICE] = "with the content of another part of the packed tensor",
 		[REST] = "of which a part is nowhere on the other side"};
@@ -445,6 +458,8 @@ acc_odd_say(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 			n == 1 ? "" : "s", what[w], text, n > MOST ? ", ..." : "");
 		if (f->text == NULL)
 			return acc_nomem(e);
+		if (w == BACKWARDS && acc_rests_on(c, f, "safetensors-numpy-order", e) < 0)
+			return e->code;
 	}
 	return 0;
 }

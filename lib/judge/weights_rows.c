@@ -159,6 +159,21 @@ acc_layout_parse(struct acc_str text)
 	return l;
 }
 
+bool
+acc_laid_backwards(const struct acc_laid_out *l, const int64_t *shape, uint32_t n)
+{
+	if (l->nparts > 0 || l->nperm != n || n < 2 || (l->nview != 0 && l->nview != n))
+		return false;
+	bool square = true;
+	for (uint32_t i = 0; i < n; i++) {
+		if (l->perm[i] != (int64_t)(n - 1 - i) ||
+			(l->nview != 0 && l->view[i] != shape[n - 1 - i]))
+			return false;
+		square &= shape[i] == shape[n - 1 - i];
+	}
+	return !square;
+}
+
 /* Do two axes of a view, within an axis of heads, change places, one of them of the pair? `pairs`: these lie side
  * by side in what is viewed. */
 static bool

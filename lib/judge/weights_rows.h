@@ -39,6 +39,10 @@ struct acc_laid_out acc_layout_parse(struct acc_str text);
 /* Is it heads of q, k and v one behind the other, with the rows of each in another order? */
 bool acc_laid_stacked(const struct acc_laid_out *l);
 
+/* Of two tensors of the same shape, this one: do they hold the same in the order of the axes backwards? Where that
+ * is not their own order, one was written as its memory lay. */
+bool acc_laid_backwards(const struct acc_laid_out *l, const int64_t *shape, uint32_t n);
+
 /* Is it right that tensors of these names, on the device and the bench, have the same values in this layout? 1;
  * 0: a name has other rows, whose place is *which (0, 1); -1: nothing says so. Of a part, whether it is in order
  * with the others is not asked here. */

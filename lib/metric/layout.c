@@ -280,6 +280,10 @@ view_axes(const struct layout *l, const struct acc_ref *ref, int64_t *shape, str
 	int64_t left = 1, dense = 1; /* left: of the axis of the tensor that is being split */
 	struct axis x = {0};
 	uint32_t k = ref->ndim;
+	/* What lies in order is one axis for a view, whose axes need not be within those that it has. */
+	if (l->nview > 0 && !ref->strided && ref->block.n == 0)
+		for (x.stride = 1; k > 0;)
+			left *= ref->shape[--k];
 	/* From the last axis to the first. Where there is no view, each is split into itself. */
 	for (uint32_t i = n; i-- > 0;) {
 		while (left == 1 && k > 0) {

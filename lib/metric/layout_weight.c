@@ -59,6 +59,31 @@ exchange(struct list *l, const struct acc_ref *a, uint32_t d, const int64_t spli
 	add(l, 'a', view, n, perm);
 }
 
+/* One side's memory in the order of its axes backwards, under the shape that it would have forwards: what was
+ * transposed is written as it lies (behaviour safetensors-numpy-order). */
+static void
+backwards(struct list *l, const struct acc_ref *a)
+{
+	int64_t view[LAYOUT_DIMS];
+	uint8_t perm[LAYOUT_DIMS], n = (uint8_t)a->ndim, wide = 0;
+	for (uint8_t i = 0; i < n; i++) {
+		view[i] = a->shape[n - 1 - i];
+		perm[i] = (uint8_t)(n - 1 - i);
+		wide = (uint8_t)(wide + (a->shape[i] > 1));
+	}
+	if (wide < 2)
+		return;
+	struct layout *t = add(l, 'a', view, n, perm);
+	if (t != NULL)
+		t->reshaped = false;
+	t = add(l, 'a', NULL, 0, NULL);
+	if (t == NULL)
+		return;
+	memcpy(t->perm, perm, n);
+	t->permuted = true;
+	t->nperm = n;
+}
+
 /* As many elements on both sides: a's own extents, or transposed. */
 static void
 regroup(struct list *l, const struct acc_ref *a, const struct acc_ref *b)
@@ -70,6 +95,8 @@ regroup(struct list *l, const struct acc_ref *a, const struct acc_ref *b)
 		      a->shape[1] == b->shape[0];
 	if (a->ndim == 0 || a->ndim + 2 > LAYOUT_DIMS)
 		return;
+	if (same)
+		backwards(l, a);
 	for (uint32_t d = 0; d < a->ndim && d < 2; d++)
 		for (int64_t p = 2; p <= 3; p++) {
 			const int64_t rows = a->shape[d] / p;
