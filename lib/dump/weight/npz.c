@@ -31,6 +31,7 @@ struct npz {
 	const char *file;
 	struct acc_file_info info;
 	struct acc_arena mem; /* of one member */
+	char framework[64];   /* empty: it does not say */
 };
 
 /* The first n bytes of a member, as they were before they were compressed. */
@@ -135,14 +136,50 @@ put(struct npz *f, const struct acc_zip_member *zm, struct acc_err *e)
 	return acc_dump_weight(&f->w, &x, e);
 }
 
+/* numpy.savez(..., framework="onnxruntime"): one text, of four bytes a letter. Is this member it? To f->framework. */
+static bool
+framework(struct npz *f, const struct acc_zip_member *zm)
+{
+	enum { V1 = 10 }; /* bytes in front of a header, of which the last two are its length */
+	uint8_t p[512];
+	struct acc_ref ref = {.dtype = ACC_NODTYPE};
+	struct acc_str type = {0};
+	if (!acc_str_is(zm->name, "framework.npy") || zm->len < V1 || zm->len > sizeof p ||
+		head(f->fd, zm, p, (size_t)zm->len, NULL) < 0)
+		return false;
+	acc_arena_reset(&f->mem);
+	acc_npy_header(p, (size_t)zm->len, &ref, &type, &f->mem, NULL);
+	const size_t at = V1 + (size_t)(p[8] | p[9] << 8),
+		     n = at < zm->len ? (size_t)zm->len - at : 0;
+	if (ref.ndim != 0 || !acc_str_starts(type, "<U") || n == 0 || n % 4 != 0 ||
+		n / 4 >= sizeof f->framework)
+		return false;
+	for (size_t i = 0; i < n; i += 4) {
+		const uint8_t *c = p + at + i;
+		if (c[0] <= ' ' || c[0] > '~' || c[1] != 0 || c[2] != 0 || c[3] != 0)
+			return false;
+		f->framework[i / 4] = (char)c[0];
+	}
+	f->framework[n / 4] = '\0';
+	return true;
+}
+
 static int
-read_zip(struct npz *f, struct acc_err *e)
+read_zip(struct npz *f, struct acc_source *s, struct acc_err *e)
 {
 	struct acc_zip z = {0};
 	struct acc_arena m = {0};
+	size_t own = SIZE_MAX;
 	int rc = acc_zip_read(f->fd, 0, f->info.size, &z, &m, e);
+	for (size_t i = 0; i < z.n && rc == 0 && own == SIZE_MAX; i++)
+		own = framework(f, &z.m[i]) ? i : own;
+	s->framework = own == SIZE_MAX ? NULL : f->framework;
+	if (rc == 0)
+		rc = acc_dump_source(f->w.c, s, e);
 	for (size_t i = 0; i < z.n && rc == 0; i++) {
 		struct acc_err bad = {0};
+		if (i == own)
+			continue;
 		if (acc_str_ends(z.m[i].name, ".npy")) {
 			rc = put(f, &z.m[i], e);
 			continue;
@@ -169,7 +206,7 @@ read_npz(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	close(dirfd);
 	if (f.fd < 0)
 		return f.fd;
-	const struct acc_source s = {.root = dir,
+	struct acc_source s = {.root = dir,
 		.format = "npz",
 		.task = "tensor",
 		.step = -1,
@@ -177,9 +214,7 @@ read_npz(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.proc = -1};
 	rc = acc_file_stat(f.fd, &f.info, e);
 	if (rc == 0)
-		rc = acc_dump_source(c, &s, e);
-	if (rc == 0)
-		rc = read_zip(&f, e);
+		rc = read_zip(&f, &s, e);
 	if (rc == 0)
 		rc = acc_file_same(f.fd, &f.info, e);
 	close(f.fd);

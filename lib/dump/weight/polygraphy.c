@@ -25,6 +25,7 @@ struct polygraphy {
 	int64_t runner, iteration;
 	uint32_t others; /* runners behind the first */
 	char name[MAX_NAME];
+	char framework[32]; /* by the name of the runner */
 };
 
 static int
@@ -122,6 +123,20 @@ outputs(struct polygraphy *f, uint32_t depth, struct acc_err *e)
 	return rc;
 }
 
+/* onnxrt-runner-N0-11/29/26-15:30:00 */
+static void
+see_runner(struct polygraphy *f, struct acc_str name)
+{
+	static const char *const runner[][2] = {{"onnxrt-runner", "onnxruntime"},
+		{"trt-runner", "tensorrt"}, {"tf-runner", "tensorflow"},
+		{"pluginref-runner", "onnx"}};
+	for (size_t i = 0; i < sizeof runner / sizeof *runner; i++)
+		if (acc_str_starts(name, runner[i][0])) {
+			snprintf(f->framework, sizeof f->framework, "%s", runner[i][1]);
+			f->source.framework = f->framework;
+		}
+}
+
 static int
 walk(struct polygraphy *f, struct acc_err *e)
 {
@@ -133,6 +148,8 @@ walk(struct polygraphy *f, struct acc_err *e)
 		if (t.type == ACC_JSON_ARRAY && t.depth == 2 && ++f->runner > 1) {
 			f->others++;
 			rc = acc_json_skip(f->j, e);
+		} else if (t.type == ACC_JSON_STRING && t.depth == 3 && f->runner == 1) {
+			see_runner(f, t.s);
 		} else if (t.type == ACC_JSON_OBJECT && due) {
 			rc = outputs(f, t.depth, e);
 		}
