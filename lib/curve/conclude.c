@@ -24,6 +24,15 @@ acc_curve_say(struct acc_curves *cs, const char *what, struct acc_err *e)
 	return m;
 }
 
+int
+acc_curve_rests_on(struct acc_curves *cs, const char *id, struct acc_err *e)
+{
+	struct remark *m = &cs->remark[cs->nremark - 1];
+	m->behaviour = id;
+	m->text = m->text == NULL ? NULL : acc_say(&cs->mem, "%s (%s)", m->text, id);
+	return m->text == NULL ? acc_nomem(e) : 1;
+}
+
 static bool
 is(const struct curve *c, const char *level)
 {
@@ -257,7 +266,7 @@ say_ends(struct acc_curves *cs, const struct curve *c, struct acc_err *e)
 		"%s ends on both sides with step %" PRId64 ", the learning rate with step %" PRId64
 		": Megatron leaves out a loss that is NaN; behind it nothing is compared",
 		c->tag, f->end, last);
-	return m->text == NULL ? acc_nomem(e) : 0;
+	return acc_curve_rests_on(cs, "megatron-skips-nan", e) < 0 ? e->code : 0;
 }
 
 /* Behaviour megatron-skips-nan. A loss that is missing where the same side logged something else: Megatron leaves a NaN
@@ -284,8 +293,8 @@ say_left_out(struct acc_curves *cs, const struct curve *c, struct acc_err *e)
 			"logged the learning rate: Megatron leaves out a loss that is NaN or "
 			"of skipped steps",
 			side_name[side], c->tag, n, first);
-		if (m->text == NULL)
-			return acc_nomem(e);
+		if (acc_curve_rests_on(cs, "megatron-skips-nan", e) < 0)
+			return e->code;
 	}
 	return 0;
 }

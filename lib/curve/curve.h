@@ -115,7 +115,7 @@ struct curve_set {
 
 /* A finding, with what accfirstbad's have no need of. */
 struct remark {
-	const char *what, *name, *stage, *rule, *limit_from, *text;
+	const char *what, *name, *stage, *rule, *limit_from, *text, *behaviour;
 	int64_t step, dump;  /* INT64_MIN: absent */
 	double value, limit; /* NAN: absent */
 	const char *ranked[8];
@@ -174,6 +174,8 @@ const char *acc_curve_fraction(struct acc_arena *mem, const struct acc_curve_fac
 const char *acc_curve_divisors(struct acc_arena *mem, const struct acc_curve_factor *f);
 /* That the step at which the loss parts, the one behind `before`, is the first behind an evaluation. */
 const char *acc_curve_behind_evaluation(struct acc_curves *cs, int64_t before, int64_t step);
+/* That one side's rate is the other's of every so many steps. */
+const char *acc_curve_squeezed(struct acc_arena *mem, const struct curve *rate);
 /* That first losses near ln V agree by chance. */
 const char *acc_curve_by_chance(struct acc_arena *mem, const struct curve *c);
 /* Is this a loss of the test data, by its name? It is not computed at each step. */
@@ -202,6 +204,8 @@ int acc_curve_remark_record(struct acc_rec *r, const struct acc_arena *mem, cons
 
 /* conclude.c, stage.c: the findings */
 struct remark *acc_curve_say(struct acc_curves *cs, const char *what, struct acc_err *e);
+/* The last of them rests on a behaviour of share/behaviours: behind its text, and in its `behaviour`. 1 or < 0. */
+int acc_curve_rests_on(struct acc_curves *cs, const char *id, struct acc_err *e);
 int acc_curve_conclude(struct acc_curves *cs, struct acc_err *e);
 int acc_curve_stage(struct acc_curves *cs, struct acc_err *e);
 

@@ -202,6 +202,7 @@ acc_curve_remark_record(struct acc_rec *r, const struct acc_arena *mem, const st
 	rc |= put_number(r, "value", m->value);
 	rc |= put_number(r, "limit", m->limit);
 	rc |= put_text(r, "limit_from", m->limit_from);
+	rc |= put_text(r, "behaviour", m->behaviour);
 	if (m->nranked > 0)
 		rc |= acc_add(r, "", "ranked", acc_texts(ranked, m->nranked));
 	if (m->text != NULL)

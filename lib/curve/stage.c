@@ -84,6 +84,13 @@ say(struct scene *s, const struct curve *c, const char *stage, int64_t step, int
 	return 1;
 }
 
+/* What was said rests on this behaviour; NULL: on none. */
+static int
+resting(struct scene *s, const char *id, int said)
+{
+	return said <= 0 || id == NULL ? said : acc_curve_rests_on(s->cs, id, s->e);
+}
+
 /* NaN or Inf on one side: the first curve and step that shows it. */
 static int
 overflow(struct scene *s)
@@ -103,15 +110,19 @@ overflow(struct scene *s)
 	const struct acc_point *p = acc_curve_at(c, step);
 	int side = isfinite(p->v[CURVE_A]) ? CURVE_B : CURVE_A;
 	if (c->zeros[side] > 0)
-		return say(s, c, "overflow", step, step,
-			acc_say(&cs->mem,
-				"%s of the %s is 0 at step %" PRId64 " where the %s has %.6g: so "
-				"Hugging Face's Trainer writes a loss that was NaN or infinite "
-				"(logging_nan_inf_filter). Check loss scale and 16-bit dtypes; "
-				"dump step %" PRId64 " of both runs and let accdiff name the first "
-				"operator that makes it",
-				c->tag, side == CURVE_A ? "device" : "bench", step,
-				side == CURVE_A ? "bench" : "device", p->v[1 - side], step));
+		return resting(s, "hf-trainer-nan-is-zero",
+			say(s, c, "overflow", step, step,
+				acc_say(&cs->mem,
+					"%s of the %s is 0 at step %" PRId64
+					" where the %s has %.6g: so "
+					"Hugging Face's Trainer writes a loss that was NaN or infinite "
+					"(logging_nan_inf_filter). Check loss scale and 16-bit dtypes; "
+					"dump step %" PRId64
+					" of both runs and let accdiff name the first "
+					"operator that makes it",
+					c->tag, side == CURVE_A ? "device" : "bench", step,
+					side == CURVE_A ? "bench" : "device", p->v[1 - side],
+					step)));
 	return say(s, c, "overflow", step, step,
 		acc_say(&cs->mem,
 			"%s of the %s is %s at step %" PRId64 " where the %s has %.6g: "
@@ -187,14 +198,15 @@ factor(struct scene *s)
 	const char *divisors = acc_curve_divisors(mem, &f);
 	if (number == NULL || what == NULL || divisors == NULL)
 		return acc_nomem(s->e);
-	/* The last cause is behaviour hf-trainer-class-name. */
-	return say(s, c, "forward", c->f.begin, INT64_MIN,
-		acc_say(mem,
-			"%s is %s times the bench's%s%s. The same losses are divided by another "
-			"number: the mean against the sum, micro-batches of gradient "
-			"accumulation, ranks, or a count of tokens (padding, or before the labels "
-			"are shifted)",
-			c->tag, number, what, divisors));
+	const bool shifts = divisors[0] != '\0' && f.value < 2 && f.value > 0.5;
+	return resting(s, shifts ? "hf-trainer-class-name" : NULL,
+		say(s, c, "forward", c->f.begin, INT64_MIN,
+			acc_say(mem,
+				"%s is %s times the bench's%s%s. The same losses are divided by another "
+				"number: the mean against the sum, micro-batches of gradient "
+				"accumulation, ranks, or a count of tokens (padding, or before the labels "
+				"are shifted)",
+				c->tag, number, what, divisors)));
 }
 
 /* The bench's curve, one step early or late. */
@@ -321,12 +333,17 @@ schedule(struct scene *s)
 	if (s->loss != NULL && s->loss->f.beyond < c->f.beyond && s->loss->f.beyond != INT64_MIN)
 		return 0;
 	const struct acc_point *p = acc_curve_at(c, c->f.beyond);
-	return say(s, c, "schedule", c->f.beyond, INT64_MIN,
-		acc_say(&s->cs->mem,
-			"%s differs from step %" PRId64 " on (device %.6g, bench %.6g): give "
-			"both runs the same schedule (rate, warmup, decay, number of steps) "
-			"before looking at anything that comes later",
-			c->tag, c->f.beyond, p->v[CURVE_A], p->v[CURVE_B]));
+	const char *squeezed = acc_curve_squeezed(&s->cs->mem, c);
+	if (squeezed == NULL)
+		return acc_nomem(s->e);
+	return resting(s, squeezed[0] == '\0' ? NULL : "keras-accumulation-counts",
+		say(s, c, "schedule", c->f.beyond, INT64_MIN,
+			acc_say(&s->cs->mem,
+				"%s differs from step %" PRId64
+				" on (device %.6g, bench %.6g): give "
+				"both runs the same schedule (rate, warmup, decay, number of steps) "
+				"before looking at anything that comes later%s",
+				c->tag, c->f.beyond, p->v[CURVE_A], p->v[CURVE_B], squeezed)));
 }
 
 /* As far apart at the first step as ever after, though not so far as to break its rule: no step
@@ -461,11 +478,15 @@ parted(struct scene *s)
 				 : acc_curve_behind_evaluation(s->cs, step_before(c, step), step);
 	if (before == NULL || what == NULL || why == NULL)
 		return acc_nomem(s->e);
-	return say(s, c, stage, step, dump,
-		acc_say(&s->cs->mem,
-			"%s parts at step %" PRId64 ": device %.6g, bench %.6g, %.2g %%%s. %s%s%s",
-			c->tag, step, p->v[CURVE_A], p->v[CURVE_B], 100 * acc_curve_relative(p),
-			c->f.stays == INT64_MIN ? " (and comes back)" : "", before, what, why));
+	return resting(s, second || why[0] == '\0' ? NULL : "torch-dataloader-draws",
+		say(s, c, stage, step, dump,
+			acc_say(&s->cs->mem,
+				"%s parts at step %" PRId64
+				": device %.6g, bench %.6g, %.2g %%%s. %s%s%s",
+				c->tag, step, p->v[CURVE_A], p->v[CURVE_B],
+				100 * acc_curve_relative(p),
+				c->f.stays == INT64_MIN ? " (and comes back)" : "", before, what,
+				why)));
 }
 
 /* A value far from those around it, on the device alone. */

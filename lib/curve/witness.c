@@ -102,3 +102,44 @@ acc_curve_by_chance(struct acc_arena *mem, const struct curve *c)
 		"that the first losses agree does not mean that the batches do. Compare seeds and the order of the data first",
 		exp(f->b_begin));
 }
+
+/* Is the rate of side `fast` at each step n the other's at k n + o (behaviour keras-accumulation-counts)? How many distinct rates say so; 0: it is not. */
+static size_t
+every(const struct curve *c, int fast, int64_t k, int64_t o)
+{
+	enum { ENOUGH = 16 };
+	double last = NAN;
+	size_t n = 0;
+	for (size_t i = 0; i < c->n && n < ENOUGH; i++) {
+		const struct acc_point *p = &c->p[i], *q;
+		if (p->step < INT64_MIN / 256 || p->step > INT64_MAX / 256)
+			return 0;
+		q = acc_curve_at(c, k * p->step + o);
+		if ((p->has & 1U << fast) == 0 || q == NULL || (q->has & 1U << (1 - fast)) == 0)
+			continue;
+		const double v = p->v[fast], w = q->v[1 - fast];
+		/* As logs print them. */
+		if (!(fabs(v - w) <= 1e-6 * fabs(w)))
+			return 0;
+		n += v != last;
+		last = v;
+	}
+	return n;
+}
+
+const char *
+acc_curve_squeezed(struct acc_arena *mem, const struct curve *rate)
+{
+	enum { MOST = 64, LEAST = 5 };
+	for (int64_t k = 2; k <= MOST; k++)
+		for (int64_t o = 1 - k; o < k; o++)
+			for (int fast = 0; fast < 2; fast++)
+				if (every(rate, fast, k, o) >= LEAST)
+					return acc_say(mem,
+						". The %s's goes %" PRId64
+						" times as fast as the %s's: its schedule counts micro-batches of"
+						" gradient accumulation, or ranks, where the other's counts updates",
+						fast == CURVE_A ? "device" : "bench", k,
+						fast == CURVE_A ? "bench" : "device");
+	return "";
+}
