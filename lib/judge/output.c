@@ -150,7 +150,10 @@ allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 		x->cause = fmax(x->cause, acc_recent(s, k->backward || k->grad));
 		*cause_max = fmax(*cause_max, x->cause);
 		l.gain = fmax(l.gain, LIMIT_UNSEEN_GAIN);
-		l.floor = fmax(l.floor, LIMIT_UNSEEN_FLOOR * unit);
+		/* In 8 bits that would be any number (behaviour msprobe-float8-nothing). */
+		l.floor = fmax(l.floor, fmin(LIMIT_UNSEEN_FLOOR * unit,
+						fmax(LIMIT_UNSEEN_FLOOR * acc_unit(ACC_BF16),
+							LIMIT_UNSEEN_COARSE * unit)));
 	}
 	if (it->measure == ACC_BY_STAT) {
 		x->cause = fmax(x->cause, acc_stat_usual(s, k->backward || k->grad));
