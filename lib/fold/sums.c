@@ -103,7 +103,7 @@ is_lost(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual
 
 /* Is what a reduction gave the sum of what the ranks have, and no gradient of a weight, but what its backward pass goes on
  * with? The loss of a rank is the mean of its part, and by that all gradients are scaled until those of weights are
- * averaged. */
+ * averaged: a hook of DDP's sees them before (behaviour torch-ddp-hook-is-local). */
 static bool
 is_scaled_sum(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
 	uint32_t i, const struct folded *d)

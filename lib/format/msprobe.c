@@ -8,7 +8,7 @@
 
 struct ctx {
 	bool ptdbg;
-	bool pandas3;          /* which takes the text None for a missing value */
+	bool pandas3; /* which takes the text None for a missing value: behaviour msprobe-table-pandas */
 	struct acc_map stacks; /* id -> offset in text */
 	struct acc_buf text;   /* of all stacks, as a Python list, NUL-terminated */
 	struct acc_buf last_key;

@@ -176,6 +176,8 @@ int acc_accepted_alone(struct acc_case *c, const struct acc_item *it, struct acc
 int acc_say_accepted(struct acc_case *c, struct acc_err *e);
 /* A finding rests on a behaviour of share/behaviours: behind its text, and in its `behaviour`. */
 int acc_rests_on(struct acc_case *c, struct acc_finding *f, const char *id, struct acc_err *e);
+/* Has a source of either side this under this key (framework, format)? 1, 0, < 0. */
+int acc_has_source(struct acc_case *c, const char *key, const char *value, struct acc_err *e);
 /* What tools are known to do that can explain what is accused. */
 int acc_explain(struct acc_case *c, struct acc_err *e);
 /* The framework of a side, as its source has it; empty: unknown. */

@@ -3,6 +3,8 @@
 #include "acc/behaviour.h"
 #include "acc/say.h"
 
+#include <math.h>
+
 #include "judge/case.h"
 
 int
@@ -12,6 +14,21 @@ acc_rests_on(struct acc_case *c, struct acc_finding *f, const char *id, struct a
 					    : acc_arena_printf(&c->mem, "%s %s", f->behaviour, id);
 	f->text = f->text == NULL ? NULL : acc_say(&c->mem, "%s (%s)", f->text, id);
 	return f->text == NULL || f->behaviour == NULL ? acc_nomem(e) : 0;
+}
+
+int
+acc_has_source(struct acc_case *c, const char *key, const char *value, struct acc_err *e)
+{
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
+		struct acc_rec *r;
+		if (c->item[i].kind != ACC_ITEM_AUX)
+			continue;
+		if (acc_case_record(c, &c->item[i], &r, e) < 0)
+			return e->code;
+		if (acc_rec_is(r, "source") && acc_str_is(acc_get_text(r, "", key), value))
+			return 1;
+	}
+	return 0;
 }
 
 int
@@ -34,22 +51,61 @@ acc_framework_of(struct acc_case *c, struct acc_str src, char out[64], struct ac
 	return 0;
 }
 
+static double
+number(const struct acc_rec *r, const char *side, const char *key)
+{
+	double v = 0;
+	acc_as_f64(acc_get(r, side, key), &v);
+	return v;
+}
+
+/* Is a NaN, on either side, in what this op call took or gave? */
 static int
-explain(struct acc_case *c, struct acc_finding *f, const struct acc_item *it, const char *side,
+has_nan(struct acc_case *c, const struct acc_item *of, bool *yes, struct acc_err *e)
+{
+	static const char *const side[] = {"a.", "b."};
+	const struct acc_call *k = &c->call[of->call];
+	*yes = false;
+	for (uint32_t i = k->first; i <= k->last && !*yes; i++) {
+		struct acc_rec *r;
+		if (c->item[i].call != of->call)
+			continue;
+		if (acc_case_record(c, &c->item[i], &r, e) < 0)
+			return e->code;
+		for (int s = 0; s < 2; s++)
+			*yes |= number(r, side[s], "s.nan") > 0 ||
+				isnan(number(r, side[s], "s.max")) ||
+				isnan(number(r, side[s], "value"));
+	}
+	return 0;
+}
+
+/* What is known of what recorded, or computed, this side of a pair. An array of no operator is what the other side's
+ * made. */
+static int
+explain(struct acc_case *c, struct acc_finding *f, const struct acc_item *it, int s, bool nan,
 	struct acc_err *e)
 {
+	static const char *const side[] = {"", "a.", "b."};
 	struct acc_rec *r;
-	char op[256], dtype[32], framework[64];
+	char op[2][256], dtype[32], framework[64];
 	if (acc_case_record(c, it, &r, e) < 0)
 		return e->code;
-	snprintf(op, sizeof op, "%.*s", ACC_PRS(acc_get_text(r, side, "op")));
-	snprintf(dtype, sizeof dtype, "%.*s", ACC_PRS(acc_get_text(r, side, "dtype")));
-	if (acc_rec_is(r, "pair") != (side[0] != '\0'))
+	if (acc_rec_is(r, "pair") != (s > 0))
 		return 0;
-	const int rc = acc_framework_of(c, acc_get_text(r, side, "src"), framework, e);
+	const char *other = side[s > 0 ? 3 - s : 0];
+	snprintf(op[0], sizeof op[0], "%.*s", ACC_PRS(acc_get_text(r, side[s], "op")));
+	snprintf(op[1], sizeof op[1], "%.*s", ACC_PRS(acc_get_text(r, other, "op")));
+	snprintf(dtype, sizeof dtype, "%.*s", ACC_PRS(acc_get_text(r, side[s], "dtype")));
+	const int rc = acc_framework_of(c, acc_get_text(r, side[s], "src"), framework, e);
+	const struct acc_seen seen = {.framework = acc_str(framework),
+		.op = {acc_str(op[0]), acc_str(op[1])},
+		.dtype = acc_str(dtype),
+		.nan = nan,
+		.checksum = it->measure == ACC_BY_SUM};
 	for (size_t i = 0; i < acc_nbehaviours && rc == 0; i++) {
 		const struct acc_behaviour *b = &acc_behaviours[i];
-		if (!acc_behaviour_fits(b, acc_str(framework), acc_str(op), acc_str(dtype)) ||
+		if (!acc_behaviour_fits(b, &seen) ||
 			(f->behaviour != NULL && strstr(f->behaviour, b->id) != NULL))
 			continue;
 		f->behaviour = f->behaviour == NULL
@@ -66,7 +122,6 @@ explain(struct acc_case *c, struct acc_finding *f, const struct acc_item *it, co
 int
 acc_explain(struct acc_case *c, struct acc_err *e)
 {
-	static const char *const side[] = {"", "a.", "b."};
 	int rc = 0;
 	for (uint32_t n = 0; n < c->nfinding && rc == 0; n++) {
 		struct acc_finding *f = &c->finding[n];
@@ -77,8 +132,11 @@ acc_explain(struct acc_case *c, struct acc_err *e)
 			(c->item[i].mark == 0 || c->item[i].call == ACC_NOCALL ||
 				strcmp(acc_call_name(&c->call[c->item[i].call]), f->name) != 0))
 			i = acc_step(c, i);
+		bool nan = false;
+		if (i < c->nitem)
+			rc = has_nan(c, &c->item[i], &nan, e);
 		for (int s = 0; s < 3 && i < c->nitem && rc == 0; s++)
-			rc = explain(c, f, &c->item[i], side[s], e);
+			rc = explain(c, f, &c->item[i], s, nan, e);
 	}
 	return rc;
 }

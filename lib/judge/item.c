@@ -233,6 +233,7 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 		scale = fabs(number(statistic(b, NORM))) / sqrt((double)n);
 	if (!isfinite(scale))
 		scale = 0;
+	/* What a norm taken in 16 bits cannot hold is no size: behaviours msprobe-norm-in-dtype, msprobe-complex-abs. */
 	const bool normless = !it->exact && (norm_underflows(a) || norm_underflows(b));
 	if (normless)
 		scale = fmax(0, largest(b));

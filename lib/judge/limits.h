@@ -38,6 +38,9 @@
 		"of the largest number of its dtype: where the bench stays below, no sum overflows", \
 		"what was summed up would have to cancel to a thousandth") \
 	X(UNSEEN_FLOOR, 30, "u: at least this where an input was not compared", LIMIT_TRIED) \
+	X(UNSEEN_COARSE, 4, \
+		"u: in 8 bits, where unseen-floor of bf16 is less, that much in its place", \
+		"two factors that each may be off by a rounding, 2 u, and as much again") \
 	X(UNSEEN_GAIN, 10, "times the cause: at least this, the same", LIMIT_TRIED) \
 	X(TRACED_FLOOR, 0.5, "u: an input that some output is", \
 		"nothing happens on the way; " \
@@ -303,6 +306,9 @@
 		"root mean square stays below one half") \
 	X(REACH_RMS, 0.5, "of the same, in the root mean square (m.reach.rms)", \
 		"rounding to the nearest is half a step at most") \
+	X(EMPTIED, 0.5, \
+		"of its rms: a weight that is within its format's rounding and lost so much is said to", \
+		"half of its size; 2 bits lose 0.34 of Gaussian numbers (Lloyd and Max)") \
 	X(VALUES_NOISE, 1e-7, "all values of a vector below it may be noise", \
 		"biases whose gradient is 0 in exact arithmetic are what u of f32 leaves") \
 	X(STAGES_SHARE, 0.1, \

@@ -265,8 +265,12 @@ say_early(struct acc_case *c, const struct stretch *t, struct acc_err *e)
 			"alone (an exception that the program caught, or checkpointing without reentry, "
 			"ends msprobe's); what it lacks is not judged",
 			where, whose[!t->side]);
+		const int late = acc_has_source(c, "framework", "mindspore", e);
 		int rc = f->text == NULL ? acc_nomem(e)
+			 : late != 0     ? late
 					 : acc_rests_on(c, f, "msprobe-exception-ends", e);
+		if (late > 0)
+			return acc_rests_on(c, f, "ms-error-is-late", e);
 		return rc == 0 ? acc_rests_on(c, f, "msprobe-checkpoint-ends", e) : rc;
 	}
 	if (t->backward > 0)
@@ -373,7 +377,15 @@ say_unmatched(struct acc_case *c, const struct unmatched *l, const char *whose,
 		calls ? "op call" : "tensor", l->calls == 1 ? "" : "s", list,
 		src[0] != '\0' ? "; the first at " : "", src,
 		reason(c, l, calls && !c->by_names, how));
-	return f->text == NULL ? acc_nomem(e) : 0;
+	if (f->text == NULL)
+		return acc_nomem(e);
+	/* Products alone: what was compiled there lacks them. */
+	bool products = true;
+	for (uint32_t i = 0; i < l->calls && i < 3; i++)
+		products &= strncmp(acc_call_name(&c->call[l->first[i]]), "Functional.linear.",
+				    18) == 0;
+	const int msprobe = products ? acc_has_source(c, "format", "msprobe", e) : 0;
+	return msprobe <= 0 ? msprobe : acc_rests_on(c, f, "msprobe-compile-loses-linear", e);
 }
 
 /* Unmatched calls between one matched call and the next, where both sides have some: no call stands

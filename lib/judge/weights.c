@@ -146,6 +146,8 @@ values(struct acc_weights *t, const struct acc_rec *r, uint32_t i, bool guessed)
 			     : is_added(r)  ? &t->merged
 					    : &t->quantized,
 			i);
+		if (rounded(r) > 0 && it->rms > LIMIT_EMPTIED)
+			acc_some_add(&t->emptied, i);
 		t->unseen |= rounded(r) < 0;
 	} else if ((outside == 0 && !is_small(it, r)) ||
 		   (isnan(outside) && it->rms <= LIMIT_VALUES_U * acc_unit(it->dtype[ACC_B]))) {
@@ -155,6 +157,17 @@ values(struct acc_weights *t, const struct acc_rec *r, uint32_t i, bool guessed)
 	} else {
 		differs(t, i, guessed);
 	}
+}
+
+/* Is it a moment that an optimizer keeps, by its name? */
+static bool
+is_moment(struct acc_str name)
+{
+	static const char *const of[] = {"exp_avg", ".mu.", ".nu.", "/mu/", "/nu/", "'mu'", "'nu'"};
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+		if (name.n > 0 && memmem(name.p, name.n, of[i], strlen(of[i])) != NULL)
+			return true;
+	return false;
 }
 
 static int
@@ -185,6 +198,8 @@ look(struct acc_weights *t, uint32_t i, struct acc_err *e)
 		acc_some_add(&t->laid, i);
 	if (it->note_dtype)
 		acc_some_add(&t->dtype, i);
+	if (it->note_dtype && is_moment(acc_get_text(r, "b.", "name")))
+		acc_some_add(&t->moments, i);
 	order(t, r,
 		memmem(layout.p, layout.n, ".permute(1,0)", 13) != NULL &&
 			memmem(layout.p, layout.n, ".view(", 6) == NULL);
@@ -261,6 +276,17 @@ say(struct acc_weights *t, const struct acc_some *s, const char *rule, const cha
 		both ? b : "", both && layout[0] != '\0' ? " (" : "", both ? layout : "",
 		both && layout[0] != '\0' ? ")" : "");
 	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+/* The last finding rests on this behaviour, where there is one, and where a source has this format, or framework;
+ * NULL: in any case. */
+static int
+rests(struct acc_weights *t, bool any, const char *by, const char *id, struct acc_err *e)
+{
+	int fits = !any ? 0 : by == NULL ? 1 : acc_has_source(t->c, "format", by, e);
+	if (any && fits == 0)
+		fits = acc_has_source(t->c, "framework", by, e);
+	return fits <= 0 ? fits : acc_rests_on(t->c, &t->c->finding[t->c->nfinding - 1], id, e);
 }
 
 /* What of it is beyond which limit, in mem. NULL: failure. */
@@ -459,6 +485,19 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = say(&t, &t.laid, "layout", "in another layout", true, e);
 	if (rc >= 0)
 		rc = say(&t, &t.dtype, "dtype", "in another dtype", true, e);
+	if (rc >= 0)
+		rc = rests(&t, t.dtype.n > 0, "dcp", "dcp-load-casts", e);
+	if (rc >= 0)
+		rc = rests(&t, t.dtype.n > 0, "orbax", "orbax-restore-casts", e);
+	if (rc >= 0)
+		rc = rests(&t, t.moments.n > 0, "pytorch", "torch-optimizer-load-casts", e);
+	if (rc >= 0)
+		rc = rests(&t, t.moments.n > 0, "jax", "optax-moments-two-dtypes", e);
+	if (rc >= 0)
+		rc = say(&t, &t.emptied, "empty",
+			"mostly lost, since a block's scale cannot be so small", true, e);
+	if (rc >= 0)
+		rc = rests(&t, t.emptied.n > 0, NULL, "gguf-tiny-blocks", e);
 	if (rc >= 0)
 		rc = say(&t, &t.unknown, "unmeasured", "not compared", true, e);
 	acc_odd_release(&t.odd);

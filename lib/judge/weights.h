@@ -59,6 +59,8 @@ struct acc_weights {
 	struct acc_some same, cast, quantized, merged, near, inside, other, apart,
 		unknown; /* each pair is one of these */
 	struct acc_some only[2], renamed, guessed, laid, dtype;
+	struct acc_some moments; /* of an optimizer, of the other dtype */
+	struct acc_some emptied; /* of the quantized ones: little is left of it */
 	struct acc_odd odd;
 	struct acc_copies copies;
 	uint64_t turned, straight;   /* square ones of other order; not square ones of the same */

@@ -1,4 +1,5 @@
-/* Statistics as the recorders write them. */
+/* Statistics as the recorders write them; not as numpy takes them of 16 bits: behaviours ml-dtypes-sum-stays,
+ * numpy-norm-f16. */
 #include <math.h>
 #include <string.h>
 

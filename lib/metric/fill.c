@@ -117,7 +117,7 @@ put_values(struct acc_measurer *m, struct acc_rec *r)
 		rc = put_all(m, r, "", ACC_OF_VALUE, NULL);
 	if (rc < 0 || !acc_as_f64(va, &a) || !acc_as_f64(vb, &b))
 		return rc;
-	/* A NaN or an infinity on one side only is as far off as can be. */
+	/* A NaN or an infinity on one side only is as far off as can be; equal ones are equal (behaviour polygraphy-inf). */
 	double d = m->subject.equal ? 0 : isfinite(a) && isfinite(b) ? fabs(a - b) : INFINITY;
 	double rel = m->subject.equal ? 0 : isfinite(d) ? d / fabs(b) : INFINITY;
 	for (size_t i = 0; i < acc_nmetrics && rc == 0; i++) {

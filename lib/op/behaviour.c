@@ -27,20 +27,22 @@ is_among(struct acc_str list, struct acc_str word, bool op)
 }
 
 bool
-acc_behaviour_fits(const struct acc_behaviour *b, struct acc_str framework, struct acc_str op,
-	struct acc_str dtype)
+acc_behaviour_fits(const struct acc_behaviour *b, const struct acc_seen *seen)
 {
 	if (b->when[0] == '-')
 		return false;
 	for (const char *p = b->when; *p != '\0';) {
 		const size_t n = strcspn(p, " "), k = strcspn(p, "=");
-		const struct acc_str key = {p, k}, list = {p + k + 1, n - k - 1};
-		const bool of_op = acc_str_is(key, "op");
-		if (!is_among(list,
-			    of_op                          ? op
-			    : acc_str_is(key, "framework") ? framework
-							   : dtype,
-			    of_op))
+		const struct acc_str key = {p, (uint32_t)k},
+				     list = {p + k + 1, (uint32_t)(n - k - 1)};
+		const bool fits = acc_str_is(key, "op") ? is_among(list, seen->op[0], true) ||
+								  is_among(list, seen->op[1], true)
+				  : acc_str_is(key, "framework")
+					  ? is_among(list, seen->framework, false)
+				  : acc_str_is(key, "with") ? seen->nan
+				  : acc_str_is(key, "by")   ? seen->checksum
+							    : is_among(list, seen->dtype, false);
+		if (!fits)
 			return false;
 		p += n + (p[n] == ' ');
 	}

@@ -109,6 +109,24 @@ all_one(const int64_t *ids, size_t n)
 	return n > 0;
 }
 
+/* Is an escape of JSON, as \u003c, where two texts part first, that character in the other (behaviour minijinja-tojson)? */
+static bool
+escaped(struct acc_str a, struct acc_str b)
+{
+	static const char *const as[] = {"\\u003c", "\\u003e", "\\u0026", "\\u0027"};
+	static const char is[] = "<>&'";
+	uint32_t i = 0;
+	while (i < a.n && i < b.n && a.p[i] == b.p[i])
+		i++;
+	const struct acc_str rest[2] = {{a.p + i, a.n - i}, {b.p + i, b.n - i}};
+	for (int s = 0; s < 2; s++)
+		for (size_t k = 0; k < sizeof as / sizeof *as; k++)
+			if (acc_str_starts(rest[s], as[k]) && rest[1 - s].n > 0 &&
+				rest[1 - s].p[0] == is[k])
+				return true;
+	return false;
+}
+
 /* The prompts part: is one the other with a stretch more? */
 static void
 part_prompt(const struct tok_side *a, const struct tok_side *b, struct tok_parting *w,
@@ -140,9 +158,14 @@ part_prompt(const struct tok_side *a, const struct tok_side *b, struct tok_parti
 					p)
 			      : acc_say(m,
 					"the prompts differ from position %zu on: id %lld in the rollout, %lld in"
-					" the trainer",
+					" the trainer%s",
 					p, p < a->start ? (long long)a->ids[p] : -1LL,
-					p < b->start ? (long long)b->ids[p] : -1LL);
+					p < b->start ? (long long)b->ids[p] : -1LL,
+					escaped(a->prompt, b->prompt)
+						? acc_say(m,
+							  "; the chat template's tojson escaped one"
+							  " text, and not the other (minijinja-tojson)")
+						: "");
 		return;
 	}
 	/* What repeats its neighbour may stand at either end of the run. */

@@ -811,7 +811,8 @@ class Choice:
 
 class Backward:
     """The backward call that belongs to an op call: hooks on the nodes of autograd that the call
-    made see what arrives at its outputs, and what it gives each of its inputs."""
+    made see what arrives at its outputs, and what it gives each of its inputs. Those of modules do not see all
+    (behaviour torch-backward-hook-dict)."""
 
     def __init__(self, recorder, op, number, scope, stack, recompute, nout, nin):
         self.recorder, self.op, self.number, self.scope = recorder, op, number, scope
@@ -998,7 +999,8 @@ if hasattr(torch, "compile"):
 
 
 class Engine:
-    """Autograd's, by which every backward pass goes, whoever asks for it."""
+    """Autograd's, by which every backward pass goes, whoever asks for it: no mode for functions is active in it
+    (behaviour torch-function-mode-backward)."""
 
     def __init__(self, engine_of, run):
         self.engine, self.run = engine_of, run
@@ -1211,7 +1213,7 @@ class Recorder:
             self.spared("modules", self.enter, m)
             try:
                 return old(m, *args, **kwargs)
-            finally:   # also by an exception: so a checkpoint's second run ends when it has what is wanted
+            finally:   # also by an exception, which no hook sees: behaviour torch-checkpoint-hooks
                 if self.here():
                     del self.modules[depth:]
                     if depth == 0 and self.unready:
@@ -1708,7 +1710,7 @@ class Recorder:
 
     def compiled(self, name, fn, args, kwargs):
         """A function of torch.compile is one op call, too; it runs as if nothing were recorded, for the
-        compiler would look into the recorder."""
+        compiler would look into the recorder, and see new hooks late (behaviour torch-compile-late-hooks)."""
         def plain(*args, **kwargs):
             self.mode.__exit__(None, None, None)
             self.unwatch_modules()

@@ -83,5 +83,54 @@ def flax_scan_drops_intermediates():
     assert n == [[], [(2, 1, 3)]], n
 
 
+@behaviour
+def jax_draws_by_dtype():
+    key = jax.random.key(0)
+    a, b = jax.random.normal(key, (64,)).astype(jnp.bfloat16), jax.random.normal(key, (64,), jnp.bfloat16)
+    assert (a == b).mean() < 0.1, (a, b)
+
+
+@behaviour
+def jax_attention_masked_row():
+    q = jnp.arange(8.0).reshape(1, 2, 1, 4)
+    y = jax.nn.dot_product_attention(q, q, q, mask=jnp.zeros((1, 1, 2, 2), bool))
+    assert np.allclose(y[0, :, 0], q[0, :, 0].mean(0)), y
+
+
+@behaviour
+def flax_embed_outside():
+    from flax import linen
+    table = {"params": {"embedding": jnp.arange(6.0).reshape(3, 2)}}
+    y = np.asarray(linen.Embed(3, 2).apply(table, jnp.array([-1, 7])))
+    assert y[0].tolist() == [4, 5] and np.isnan(y[1]).all(), y
+
+
+@behaviour
+def flax_promotes_bf16():
+    from flax import linen
+    x = jnp.ones((2, 4), jnp.bfloat16)
+    for m in linen.Dense(3), linen.LayerNorm():
+        y = m.apply(m.init(jax.random.key(0), x), x)
+        assert y.dtype == jnp.float32, y.dtype
+
+
+@behaviour
+def flax_attention_softmax_bf16():
+    from flax import linen
+    q = jnp.ones((1, 2, 1, 4), jnp.bfloat16)
+    exps = [s for s in str(jax.make_jaxpr(lambda x: linen.dot_product_attention(x, x, x))(q)).splitlines() if "= exp" in s]
+    assert len(exps) == 1 and "bf16[" in exps[0], exps
+
+
+@behaviour
+def optax_moments_two_dtypes():
+    import optax
+    t, p = optax.adam(1e-3), {"w": jnp.ones(4, jnp.bfloat16)}
+    s = t.init(p)
+    assert s[0].mu["w"].dtype == s[0].nu["w"].dtype == jnp.bfloat16
+    _, s = t.update({"w": jnp.ones(4)}, s, p)
+    assert s[0].mu["w"].dtype == jnp.float32 and s[0].nu["w"].dtype == jnp.bfloat16, s
+
+
 if __name__ == "__main__":
     main()

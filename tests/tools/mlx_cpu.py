@@ -56,5 +56,13 @@ def mlx_labels():
     assert np.isfinite(got).all() and got[1] == got[0], got
 
 
+@behaviour
+def mlx_null_metadata():
+    with tempfile.TemporaryDirectory() as d:
+        mx.save_safetensors(d + "/a.safetensors", {"a": mx.zeros(2)})
+        head = open(d + "/a.safetensors", "rb").read()[8:40]
+    assert head.startswith(b'{"__metadata__":null,'), head
+
+
 if __name__ == "__main__":
     main()

@@ -96,5 +96,30 @@ def msprobe_checkpoint_ends():
     assert sum("sigmoid" in n and "forward" in n for n in got) == 1, got
 
 
+@behaviour
+def msprobe_float8_nothing():
+    got = record(lambda: torch.ones(4, 4).to(torch.float8_e4m3fn), risk_level="ALL")
+    (y,) = got["Tensor.to.0.forward"]["output"]
+    assert [y[k] for k in ("Max", "Min", "Mean", "Norm")] == [None] * 4 and y["dtype"] == "torch.float8_e4m3fn", y
+
+
+@behaviour
+def msprobe_complex_abs():
+    got = record(lambda: torch.complex(torch.ones(2), -torch.ones(2)) * 2)
+    x = next(iter(got.values()))["input_args"][0]
+    assert x["Norm"] is None and abs(x["Max"] - 2 ** 0.5) < 1e-6 and abs(x["Mean"] - 2 ** 0.5) < 1e-6, x
+
+
+@behaviour
+def msprobe_compile_loses_linear():
+    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
+
+    def calls(model):
+        got = record(lambda: torch.sigmoid(model(torch.ones(3, 4))), net)
+        return {w: sum("." + w + "." in n for n in got) for w in ("linear", "relu", "sigmoid")}
+    assert calls(net) == {"linear": 2, "relu": 1, "sigmoid": 1}, calls(net)
+    assert calls(torch.compile(net, backend="eager")) == {"linear": 0, "relu": 1, "sigmoid": 1}
+
+
 if __name__ == "__main__":
     main()

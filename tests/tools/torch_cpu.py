@@ -218,6 +218,67 @@ def torch_sign_nan():
     assert torch.sign(torch.tensor(math.nan)).item() == 0 and F.relu(torch.tensor(math.nan)).isnan()
 
 
+@behaviour
+def torch_bf16_grad_accumulates():
+    w = torch.zeros(1, dtype=torch.bfloat16, requires_grad=True)
+    sum(w * 1 for _ in range(600)).sum().backward()
+    assert w.grad.item() == 256, w.grad
+    w.grad = None
+    for _ in range(600):
+        w.sum().backward()
+    assert w.grad.item() == 256, w.grad
+
+
+@behaviour
+def torch_bf16_layer_norm_grad():
+    torch.set_num_threads(1)
+
+    def grad(norm, rows):
+        w = torch.ones(2, dtype=torch.bfloat16, requires_grad=True)
+        norm(torch.tensor([[-1.0, 1.0]]).repeat(rows, 1).bfloat16(), w).sum(0)[1].backward()
+        return w.grad[1].item()
+    assert grad(lambda x, w: F.layer_norm(x, (2,), w), 4096) == 256
+    assert grad(lambda x, w: F.layer_norm(x, (2,), None, w), 4096) == 256
+    assert grad(lambda x, w: F.rms_norm(x, (2,), w), 4096) == 4096
+
+
+@behaviour
+def torch_bf16_arange():
+    def off(f, *a):
+        return (f(*a, dtype=torch.bfloat16) != f(*a, dtype=torch.float64).bfloat16()).double().mean().item()
+    assert 0.2 < off(torch.arange, 0, 10, 0.01) < 0.25 and off(torch.linspace, 0, 1, 1000) == 0
+
+
+@behaviour
+def torch_dropout_in_memory():
+    def kept(x):
+        torch.manual_seed(1)
+        return F.dropout(x) != 0
+    a, b = kept(torch.ones(32, 32)), kept(torch.ones(32, 32).t())
+    assert torch.equal(a, b.t()) and not torch.equal(a, b)
+
+
+@behaviour
+def torch_clamp_gradient():
+    x = torch.tensor([0.0, 0.5, 1.0], requires_grad=True)
+    x.clamp(0, 1).sum().backward()
+    assert x.grad.tolist() == [0, 1, 0], x.grad
+
+
+@behaviour
+def torch_optimizer_load_casts():
+    def optimizer(dtype):
+        p = nn.Parameter(torch.ones(3, dtype=dtype))
+        return p, torch.optim.AdamW([p])
+    p, o = optimizer(torch.float32)
+    p.grad = torch.full((3,), 1e-3)
+    o.step()
+    q, into = optimizer(torch.bfloat16)
+    into.load_state_dict(o.state_dict())
+    got = into.state[q]
+    assert got["exp_avg"].dtype == got["exp_avg_sq"].dtype == torch.bfloat16 and got["step"].dtype == torch.float32, got
+
+
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     main()

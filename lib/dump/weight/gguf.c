@@ -25,6 +25,7 @@ static const struct {
 	{23, "IQ4_XS", ACC_NODTYPE}, {24, "I8", ACC_I8}, {25, "I16", ACC_I16}, {26, "I32", ACC_I32},
 	{27, "I64", ACC_I64}, {28, "F64", ACC_F64}, {29, "IQ1_M", ACC_NODTYPE},
 	{30, "BF16", ACC_BF16}, {34, "TQ1_0", ACC_NODTYPE}, {35, "TQ2_0", ACC_NODTYPE},
+	/* behaviour gguf-mxfp4-clips */
 	{39, "MXFP4", ACC_NODTYPE}, {40, "NVFP4", ACC_NODTYPE}};
 enum { NTYPES = sizeof types / sizeof *types };
 

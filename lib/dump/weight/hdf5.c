@@ -73,7 +73,7 @@ take(void *arg, const struct acc_hdf5_item *item)
 	struct found f = {.path = path, .ref = *item->ref};
 	if (item->err != NULL)
 		f.err = *item->err;
-	/* What HDF5 has no type for, such as bf16, h5py writes as bytes. */
+	/* What HDF5 has no type for, such as bf16, h5py writes as bytes: behaviour h5py-bfloat16-opaque. */
 	if (item->opaque && acc_str_eq(path, x->typed) && x->type != ACC_NODTYPE &&
 		acc_dtype_of(x->type)->size == acc_dtype_of(f.ref.dtype)->size)
 		f.ref.dtype = x->type;
@@ -179,7 +179,7 @@ read_hdf5(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.step = -1,
 		.rank = -1,
 		.proc = -1,
-		.order = "names"};
+		.order = "names"}; /* whatever the names: behaviour keras-weights-by-order */
 	rc = acc_file_stat(x.fd, &x.info, e);
 	rc = rc == 0 ? place(&x, &base, &size, e) : rc;
 	rc = rc == 0 ? acc_hdf5_read(x.fd, base, size, take, &x, e) : rc;

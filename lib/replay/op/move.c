@@ -51,6 +51,7 @@ same_order(struct acc_replay *r, struct acc_dense *out)
 	return acc_view_same(r, x, out);
 }
 
+/* Some go by way of f32, and round twice: behaviour float64-rounded-twice. */
 static double
 cast(enum acc_dtype t, double x)
 {
