@@ -14,7 +14,8 @@ rows() { grep -v '^#' "$T"; }
 		n=$((n + 1))
 		[[ $id =~ ^[a-z0-9-]+$ ]] || { echo "$id: no name"; false; }
 		case $seen in
-		findings/*.sh) [ "${seen##*/}" = "$id.sh" ] && [ -f "$ROOT/$seen" ] || grep -qE "^# Behaviours? .*\b$id\b" "$ROOT/$seen" ;;
+		findings/"$id".sh) [ -f "$ROOT/$seen" ] ;;
+		findings/*) grep -qE "^# Behaviours? .*\b$id\b" "$ROOT/$seen" ;;
 		tests/tools/*.py) grep -q "^def ${id//-/_}()" "$ROOT/$seen" ;;
 		tests/*) grep -qE "Behaviour .*\b$id\b" "$ROOT/$seen" ;;
 		*) false ;;

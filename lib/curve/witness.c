@@ -103,7 +103,8 @@ acc_curve_by_chance(struct acc_arena *mem, const struct curve *c)
 		exp(f->b_begin));
 }
 
-/* Is the rate of side `fast` at each step n the other's at k n + o (behaviour keras-accumulation-counts)? How many distinct rates say so; 0: it is not. */
+/* Is the rate of side `fast` at each step n the other's at k n + o (behaviour keras-accumulation-counts)? How many
+ * distinct rates say so; 0: it is not. */
 static size_t
 every(const struct curve *c, int fast, int64_t k, int64_t o)
 {

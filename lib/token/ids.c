@@ -109,7 +109,8 @@ all_one(const int64_t *ids, size_t n)
 	return n > 0;
 }
 
-/* Is an escape of JSON, as \u003c, where two texts part first, that character in the other (behaviour minijinja-tojson)? */
+/* Is an escape of JSON, as \u003c, where two texts part first, that character in the other (behaviour
+ * minijinja-tojson)? */
 static bool
 escaped(struct acc_str a, struct acc_str b)
 {
