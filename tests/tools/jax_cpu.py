@@ -98,6 +98,12 @@ def jax_attention_masked_row():
 
 
 @behaviour
+def torch_clamp_gradient():
+    g = jax.grad(lambda x: jnp.clip(x, 0.0, 1.0).sum())(jnp.array([0.0, 0.5, 1.0]))
+    assert g.tolist() == [0.5, 1, 0.5], g
+
+
+@behaviour
 def flax_embed_outside():
     from flax import linen
     table = {"params": {"embedding": jnp.arange(6.0).reshape(3, 2)}}
