@@ -305,6 +305,18 @@ say(struct scan *s, const struct step *t, uint32_t call, struct acc_err *e)
 	return f->text == NULL ? acc_nomem(e) : 1;
 }
 
+bool
+acc_call_steps(const struct acc_call *k)
+{
+	static const char before[] = "Functional.";
+	const size_t n = sizeof before - 1;
+	if (k->key[ACC_B] == NULL || strncmp(k->key[ACC_B], before, n) != 0 || k->backward)
+		return false;
+	const char *name = k->key[ACC_B] + n;
+	return acc_word_in("adam adamw sgd rmsprop adagrad adamax nadam radam adadelta asgd rprop",
+		(struct acc_str){name, (uint32_t)strcspn(name, ".")});
+}
+
 int
 acc_say_update(struct scan *s, uint32_t *call, struct acc_err *e)
 {
@@ -323,15 +335,7 @@ acc_say_update(struct scan *s, uint32_t *call, struct acc_err *e)
 	for (uint32_t i = 0; i < c->ncall && rc == 0; i = acc_step(c, i)) {
 		const struct acc_call *k = &c->call[i];
 		struct step t = {.n = 0};
-		if (k->key[ACC_B] == NULL ||
-			!acc_str_starts(acc_str(k->key[ACC_B]), "Functional.") || k->backward)
-			continue;
-		struct acc_rec *r;
-		if ((rc = acc_case_record(c, &c->item[k->first], &r, e)) < 0)
-			break;
-		if (!acc_word_in(
-			    "adam adamw sgd rmsprop adagrad adamax nadam radam adadelta asgd rprop",
-			    acc_op_name(acc_get_text(r, "b.", "op"))))
+		if (!acc_call_steps(k))
 			continue;
 		rc = find(c, k->key[ACC_B], k->segment, &t, e);
 		for (uint32_t p = 0; p < t.n && rc == 0; p++)
