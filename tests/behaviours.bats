@@ -205,7 +205,6 @@ stat() { # dtype, largest, norm: as msprobe writes a tensor
 }
 
 @test "what tools are known to do is no fault: 0 accused" {
-	local f
 	cd "$BATS_TEST_TMPDIR"
 	net() { # folder, norm in float16, largest of a complex tensor's absolute values
 		dump "$1" "{\"Torch.mul.0.forward\": {\"input_args\": [$(stat float16 1.0 4.0), {\"type\": \"float\", \"value\": 2000.0}], \"input_kwargs\": {}, \"output\": [$(stat float16 2000.0 "$2")]},

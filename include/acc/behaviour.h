@@ -28,14 +28,14 @@ extern const size_t acc_nbehaviours;
 /* By its id; NULL: there is none. */
 const struct acc_behaviour *acc_behaviour(struct acc_str id);
 /* What is seen, as records have it. */
-struct acc_seen {
+struct acc_behaviour_seen {
 	struct acc_str framework, op[2], dtype; /* op: its own, and that of the other side */
 	bool nan;                               /* one is in what the operator took or gave */
 	bool checksum;                          /* by which alone it was compared */
 };
 /* Can it explain this? By `when`: all of framework=NAME,..., op=NAME,... (or one of its family), dtype=NAME,...,
  * with=nan and by=checksum that stand there. */
-bool acc_behaviour_fits(const struct acc_behaviour *b, const struct acc_seen *seen);
+bool acc_behaviour_fits(const struct acc_behaviour *b, const struct acc_behaviour_seen *seen);
 
 #ifdef __cplusplus
 }

@@ -98,7 +98,7 @@ explain(struct acc_case *c, struct acc_finding *f, const struct acc_item *it, in
 	snprintf(op[1], sizeof op[1], "%.*s", ACC_PRS(acc_get_text(r, other, "op")));
 	snprintf(dtype, sizeof dtype, "%.*s", ACC_PRS(acc_get_text(r, side[s], "dtype")));
 	const int rc = acc_framework_of(c, acc_get_text(r, side[s], "src"), framework, e);
-	const struct acc_seen seen = {.framework = acc_str(framework),
+	const struct acc_behaviour_seen seen = {.framework = acc_str(framework),
 		.op = {acc_str(op[0]), acc_str(op[1])},
 		.dtype = acc_str(dtype),
 		.nan = nan,

@@ -27,7 +27,7 @@ is_among(struct acc_str list, struct acc_str word, bool op)
 }
 
 bool
-acc_behaviour_fits(const struct acc_behaviour *b, const struct acc_seen *seen)
+acc_behaviour_fits(const struct acc_behaviour *b, const struct acc_behaviour_seen *seen)
 {
 	if (b->when[0] == '-')
 		return false;
