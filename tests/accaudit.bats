@@ -76,7 +76,7 @@ replayed() { # family, folder
 	replayed products
 }
 
-@test "the gradient of a turned weight, a product that is rounded before its bias" {
+@test "the gradient of a turned weight, a product rounded before its bias, the largest numbers" {
 	replayed turned
 }
 

@@ -2,6 +2,8 @@
  * to a change of all elements at once. */
 #include "replay/impl.h"
 
+#include <float.h>
+
 /* Central differences: their own error is below h^2, where h is in parts of the scale on which
  * the operator changes, plus the rounding 2^-52 / h of the evaluation. */
 #define STEP 0x1p-17
@@ -51,6 +53,8 @@ difference(struct acc_adjoint *a, struct step *s)
 static double
 reach(const struct acc_adjoint *a, double x, double rms)
 {
+	if (a->linear && fabs(x) > DBL_MAX / 2 && isfinite(x))
+		return -x / 2; /* not beyond the largest number */
 	if (a->linear)
 		return isfinite(x) ? fmax(1, fabs(x)) : 1;
 	if (a->t->r.op->flags & ACC_UNTIL_ONE)

@@ -442,7 +442,7 @@ def few_bits(bits, down=False):
 
 def turned(s):
     """The gradient of a square weight as who hooks nodes has it, of the turned one; and kernels that round a product
-    before they add its bias, which takes most of it away."""
+    before they add its bias; numbers near the largest."""
     class Linear(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x, w):
@@ -460,6 +460,8 @@ def turned(s):
         x = F.relu(rand(2, 16, 12, dtype=t)).transpose(1, 2)
         s.do("Functional.linear", lambda x, w, b, t=t: F.linear(x.to(t), w.to(t), b.to(t)).double(), x, rand(24, 16, dtype=t) / 4, rand(24, dtype=t), off=False, grad=False)
     s.do("Functional.linear", F.linear, rand(12, 8, dtype=f64), rand(8, 8, dtype=f64), off=False)
+    # The gradient is asked of steps, none of which may lead beyond the largest number.
+    s.do("Tensor.sub", torch.sub, 1.7e308 * torch.sign(rand(9, dtype=f64)), 0.1, off=False)
 
 
 def named(name, f):
