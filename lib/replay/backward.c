@@ -255,8 +255,8 @@ static bool
 is_turned(const struct acc_adjoint *fresh, struct acc_str mode, struct acc_adjoint *a)
 {
 	const struct acc_dense *g = fresh->gin;
-	if (!acc_str_is(fresh->t->r.name, "linear") || fresh->shared != NULL || g->ndim != 2 ||
-		g->shape[0] != g->shape[1] || strcmp(fresh->name, "weight") != 0)
+	if (!acc_str_is(fresh->t->r.name, "linear") || fresh->t->large || fresh->shared != NULL ||
+		g->ndim != 2 || g->shape[0] != g->shape[1] || strcmp(fresh->name, "weight") != 0)
 		return false;
 	struct acc_dense *back = acc_alloc(fresh->t->r.mem, sizeof *back);
 	double *v = acc_alloc(fresh->t->r.mem, g->n * sizeof *v);
