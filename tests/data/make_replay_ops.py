@@ -340,12 +340,12 @@ def optimizers(s):
         old, was, new, now = step(torch.optim.RMSprop, p, g, 3, **kw)
         args = dict(dict(alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False, maximize=False), **kw)
         lists = [[w[k] for w in was if k in w] for k in ("square_avg", "grad_avg", "momentum_buffer", "step")]
-        s.do("Functional.rmsprop", lambda *a, **k: new, old, g, *lists, grad=False, **args)
+        s.do("Functional.rmsprop", lambda *a, **k: new + g + [w["square_avg"] for w in now], old, g, *lists, grad=False, **args)
     for kw in (dict(lr=0.01), dict(lr=0.02, weight_decay=0.1, maximize=True)):
         old, was, new, now = step(torch.optim.Adamax, p, g, 3, **kw)
         args = dict(dict(beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0, maximize=False), **kw)
         lists = [[w[k] for w in was] for k in ("exp_avg", "exp_inf", "step")]
-        s.do("Functional.adamax", lambda *a, **k: new, old, g, *lists, grad=False, **args)
+        s.do("Functional.adamax", lambda *a, **k: new + g + [w[k] for k in ("exp_avg", "exp_inf") for w in now], old, g, *lists, grad=False, **args)
 
 
 def rarer(s):

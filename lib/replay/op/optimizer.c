@@ -471,7 +471,7 @@ adamax_lists(struct acc_replay *r, struct acc_dense *out)
 		if (slots(r, out, i, n, name, s) < 0 || gradient(r, i, s, &g, &step) < 0 ||
 			adamax_one(r, &k, step + 1, g, s) < 0)
 			return ACC_EUNSUP;
-		same_gradient(r, out, i, n, 2, g);
+		same_gradient(r, out, i, n, 1, g);
 	}
 	return n > 0 ? 0 : acc_cannot(r, "its parameters were not recorded");
 }
