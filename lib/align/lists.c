@@ -149,8 +149,11 @@ apart(const struct acc_align_item *x, const struct acc_align_item *y)
 	if (x == NULL || y == NULL || (x->liked & y->liked & all) != all)
 		return INFINITY;
 	for (int i = 0; i < ACC_NLIKE; i++) {
-		size = fmax(size, fmax(fabs((double)x->like[i]), fabs((double)y->like[i])));
-		far = fmax(far, fabs((double)x->like[i] - (double)y->like[i]));
+		const double a = (double)x->like[i], b = (double)y->like[i], off = fabs(a - b);
+		/* Two reductions by fmax() in one loop are an internal error of GCC 12 for ARM. */
+		const double larger = fmax(fabs(a), fabs(b));
+		size = larger > size ? larger : size;
+		far = off > far ? off : far;
 	}
 	return size > 0 ? far / size : 0;
 }

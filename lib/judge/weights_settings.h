@@ -4,7 +4,7 @@
 
 #include "judge/weights.h"
 
-enum { ACC_NOPARAM = UINT32_MAX };
+#define ACC_NOPARAM UINT32_MAX
 
 struct acc_setting {
 	struct acc_str key;
