@@ -58,6 +58,9 @@ static bool
 is_guess(const struct scan *s, const struct suspect *x)
 {
 	const struct acc_case *c = s->c;
+	/* Statistics show little of what a few elements are. */
+	if (c->item[x->item].measure == ACC_BY_STAT && !s->other)
+		return false;
 	if (s->cleared != NULL && (s->cleared[x->call] || s->cleared[x->blame]) && !is_sure(s, x))
 		return true;
 	if (x->role == ROLE_IN && (c->item[x->item].ordered || x->value <= x->limit))
