@@ -232,6 +232,11 @@ compare() { # status, device, bench: the findings in $text
 	# What the files themselves say.
 	run -2 --separate-stderr accdump-read mcore-lost
 	[[ $stderr == *"tensor parallel rank 0 of 2 is not there" ]]
+	# However many a name says that there are, they are said at once.
+	cp -r mcore-lost many
+	mv "$(find many -name mp_rank_01)" "$(dirname "$(find many -name mp_rank_01)")/mp_rank_1999999999"
+	run -2 --separate-stderr accdump-read many
+	[[ $stderr == *": tensor parallel rank 0-1999999998 of 2000000000 is not there" && $(wc -l <<<"$stderr") -eq 1 ]]
 	# Without a pipeline its folder would be mp_rank_00.
 	run -2 --separate-stderr accdump-read mcore-stage
 	[[ $stderr == *"pipeline parallel rank 1 of 2 is not there" ]]

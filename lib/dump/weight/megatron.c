@@ -393,24 +393,53 @@ is_there(const struct part *p, size_t n, int axis, int64_t at, int other, int64_
 	return false;
 }
 
+/* The next rank of an axis that is there; of: none is. */
+static int64_t
+next_there(const struct part *p, size_t n, int axis, int64_t at, int64_t of)
+{
+	int64_t next = of;
+	for (size_t i = 0; i < n; i++)
+		if (p[i].file != NULL && p[i].c[axis] >= at && p[i].c[axis] < next)
+			next = p[i].c[axis];
+	return next;
+}
+
+/* Ranks from..to - 1 of so many. Their number is what a file says: they are said at once. */
 static void
-say_gone(struct tree *t, struct weights *w, int axis, long long rank, long long of)
+say_gone(struct tree *t, struct weights *w, int axis, int64_t from, int64_t to, int64_t of)
 {
 	struct acc_err bad = {0};
+	char which[64];
+	if (to - from == 1)
+		snprintf(which, sizeof which, "%lld", (long long)from);
+	else
+		snprintf(which, sizeof which, "%lld-%lld", (long long)from, (long long)to - 1);
+	const long long all = of;
 	if (axis == 3)
-		acc_fail(&bad, ACC_EFORMAT, "tensor parallel rank %lld of %lld is not there", rank,
-			of);
+		acc_fail(&bad, ACC_EFORMAT, "tensor parallel rank %s of %lld is not there", which,
+			all);
 	else if (axis == 0)
-		acc_fail(&bad, ACC_EFORMAT, "pipeline parallel rank %lld of %lld is not there",
-			rank, of);
+		acc_fail(&bad, ACC_EFORMAT, "pipeline parallel rank %s of %lld is not there", which,
+			all);
 	else if (axis == 1)
-		acc_fail(&bad, ACC_EFORMAT, "expert parallel rank %lld of %lld is not there", rank,
-			of);
+		acc_fail(&bad, ACC_EFORMAT, "expert parallel rank %s of %lld is not there", which,
+			all);
 	else
 		acc_fail(&bad, ACC_EFORMAT,
-			"the optimizer of data parallel rank %lld of %lld is not there", rank, of);
+			"the optimizer of data parallel rank %s of %lld is not there", which, all);
 	acc_err_in(&bad, t->root);
 	acc_dump_say(&w->said, t->c, &bad);
+}
+
+static void
+say_axis(struct tree *t, struct weights *w, const struct part *p, size_t n, int axis, int64_t of)
+{
+	for (int64_t x = 0; x < of; x++) {
+		const int64_t next = next_there(p, n, axis, x, of);
+		if (next > x)
+			say_gone(t, w, axis, x, next, of);
+		x = next;
+	}
 }
 
 /* Of one iteration: ranks that the others, or what they hold, say that there are. */
@@ -429,28 +458,30 @@ look_for_ranks(struct tree *t, const struct part *p, size_t n, struct weights *w
 		size[0] = p[i].n > 1 && size[0] < 2 ? 2 : size[0];
 		size[1] = p[i].n > 2 && size[1] < 2 ? 2 : size[1];
 	}
-	for (int64_t x = 0; x < size[3]; x++)
-		if (!is_there(p, n, 3, x, -1, 0, false))
-			say_gone(t, w, 3, x, size[3]);
-	for (int64_t y = 0; y < size[0]; y++)
-		if (!is_there(p, n, 0, y, -1, 0, false))
-			say_gone(t, w, 0, y, size[0]);
-		else
-			for (int64_t x = 0; x < size[3]; x++)
-				if (is_there(p, n, 3, x, -1, 0, false) &&
-					!is_there(p, n, 3, x, 0, y, false))
-					say_gone(t, w, 3, x, size[3]);
-	for (int64_t z = 0; z < size[1]; z++)
-		if (!is_there(p, n, 1, z, -1, 0, false))
-			say_gone(t, w, 1, z, size[1]);
+	say_axis(t, w, p, n, 3, size[3]);
+	say_axis(t, w, p, n, 0, size[0]);
+	say_axis(t, w, p, n, 1, size[1]);
+	/* Of each stage that is there, the tensor parallel ranks that some stage has. */
+	for (int64_t y = next_there(p, n, 0, 0, size[0]); y < size[0];
+		y = next_there(p, n, 0, y + 1, size[0]))
+		for (int64_t x = next_there(p, n, 3, 0, size[3]); x < size[3];
+			x = next_there(p, n, 3, x + 1, size[3]))
+			if (!is_there(p, n, 3, x, 0, y, false))
+				say_gone(t, w, 3, x, x + 1, size[3]);
 	/* Of data parallel ranks, what the optimizer of each has. */
 	bool any = false;
-	for (int64_t d = 0; d < size[2] && !any; d++)
-		any = is_there(p, n, 2, d, -1, 0, true);
-	for (int64_t d = 0; d < size[2] && any; d++)
-		for (int64_t x = 0; x < size[3]; x++)
-			if (!is_there(p, n, 2, d, 3, x, true))
-				say_gone(t, w, 2, d, size[2]);
+	for (size_t i = 0; i < n && !any; i++)
+		any = p[i].file != NULL && is_there(p, n, 2, p[i].c[2], -1, 0, true);
+	for (int64_t d = 0; d < size[2] && any; d++) {
+		const int64_t next = next_there(p, n, 2, d, size[2]);
+		if (next > d)
+			say_gone(t, w, 2, d, next, size[2]);
+		for (int64_t x = next_there(p, n, 3, 0, size[3]); x < size[3] && next < size[2];
+			x = next_there(p, n, 3, x + 1, size[3]))
+			if (!is_there(p, n, 2, next, 3, x, true))
+				say_gone(t, w, 2, next, next + 1, size[2]);
+		d = next;
+	}
 }
 
 static int
