@@ -46,3 +46,20 @@ setup() {
 		done
 	done
 }
+
+@test "what the bench has besides is said, at the call that gives what it takes; where it is the device's, that is named" {
+	run -1 accdiff -f json fault/dlrm-bottom/device fault/dlrm-bottom/bench
+	jq -es '[.[] | select(.what == "culprit")] | length == 1 and (.[0] | .rule == "program" and .name == "Tensor.add.0.forward" and
+		(.text | contains("where the bench has Functional.relu.1.forward, too, and the device nothing of that kind")))' <<<"$output"
+	run -1 accdiff -f json fault/dlrm-bottom/bench fault/dlrm-bottom/device
+	jq -es '[.[] | select(.what == "culprit") | .name] == ["Functional.relu.1.forward"]' <<<"$output"
+}
+
+@test "masks that are each other's inverse, and their arguments, do not stand before a fault" {
+	for side in device bench; do
+		[ "$side" = device ] && other=bench || other=device
+		run -1 accdiff -f json "fault/xl-content/$side" "fault/xl-content/$other"
+		jq -es '[.[] | select(.what == "culprit") | .rule] == ["program"]' <<<"$output"
+		[[ $output != *'"name":"Tensor.tri'*'"what":"culprit"'* ]]
+	done
+}
