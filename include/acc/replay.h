@@ -198,7 +198,8 @@ enum acc_op_flags {
 	ACC_LESS_OUTPUT = 4096,
 	/* It makes steps (fmod): where one lies within the rounding of its inputs, its gradient is that of either side. */
 	ACC_STEPS = 8192,
-	/* It takes elements by an index, and its gradient may be added up where they were, one after the other. */
+	/* It takes elements by an index, or has a weight that all rows take: that gradient may be added up where it
+	 * is, one row after the other. */
 	ACC_GATHERS = 16384,
 	ACC_PERIODIC = 32768,
 	/* Its gradient subtracts that of a softmax's sum, made of the output as it was rounded. */

@@ -90,6 +90,7 @@ point_sums(struct acc_adjoint *a, struct acc_sums *s)
 	a->shared->unit = a->unit;
 	a->shared->work = a->work;
 	a->shared->max = a->max;
+	a->shared->one_by_one = a->one_by_one;
 	s->ref += a->first;
 	s->abs += a->first;
 	s->sq += a->first;

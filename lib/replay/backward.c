@@ -145,7 +145,8 @@ test(struct acc_adjoint *a, struct acc_str mode)
 	a->exact = a->linear || acc_str_is(mode, "move") || acc_str_is(mode, "pick") ||
 		   acc_str_is(mode, "prod");
 	a->sloped = acc_str_is(mode, "prod") && acc_slope_applies(a->t);
-	a->one_by_one = acc_unit_low(a->unit) && (a->t->r.op->flags & ACC_GATHERS) != 0;
+	a->one_by_one = acc_unit_low(a->unit) && (a->t->r.op->flags & ACC_GATHERS) != 0 &&
+			(a->linear || strcmp(a->t->r.op->cls, "norm") != 0);
 	a->flat = acc_str_is(mode, "flat");
 	a->same = acc_str_is(mode, "same");
 	const bool point = acc_str_is(mode, "point") || a->linear || a->flat || a->same;

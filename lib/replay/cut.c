@@ -190,6 +190,7 @@ settle(struct acc_cutter *c, uint32_t k)
 		.unit = s->unit,
 		.work = s->work,
 		.max = s->max,
+		.one_by_one = s->one_by_one,
 		.spots = &t->spots};
 	if (h->pay != NULL) {
 		gin.v = acc_alloc(&j->mem, gin.n * sizeof *gin.v);

@@ -361,6 +361,7 @@ struct acc_shared {
 	bool on;
 	struct acc_sums sums;
 	double unit, work, max;
+	bool one_by_one; /* see acc_adjoint */
 };
 /* One gradient of an input against the gradients of the outputs (NULL: zero). */
 struct acc_adjoint {

@@ -97,6 +97,14 @@ def views():
     return [out, d, leaf.grad]
 
 
+def rows():
+    """Of layer_norm's weight the kernel adds the gradients of thousands of rows in 16 bits."""
+    x, w, b = (torch.randn(*n, dtype=torch.bfloat16, requires_grad=True) for n in ((4096, 64), (64,), (64,)))
+    y = nn.functional.layer_norm(x, (64,), w, b)
+    y.backward(torch.randn_like(y))
+    return [y, x.grad, w.grad, b.grad]
+
+
 def optimizers():
     out = []
     for name in OPTIMIZERS:
@@ -120,7 +128,7 @@ def optimizers():
 
 def main(out):
     torch.set_num_threads(1)
-    for case in (encoder, packed, checkpoints, double_backward, accumulation, hooks, twice, views, optimizers):
+    for case in (encoder, packed, checkpoints, double_backward, accumulation, hooks, twice, views, rows, optimizers):
         torch.manual_seed(0)
         plain = [t.detach().clone() for t in case()]
         torch.manual_seed(0)
