@@ -363,14 +363,15 @@ judge_alone_args(struct scan *s, uint32_t call, double worst, const struct given
 	struct acc_recorded how;
 	if (g->unseen || g->inner || acc_call_is_fused(s->c, call) || k->cls == ACC_OP_RANDOM)
 		return 0;
+	const bool little = worst < LIMIT_NAMED_ARG;
+	if (little && !differs_by_itself(s, call))
+		return 0;
 	/* Kernels have arguments of their own, and lack others. */
 	if (acc_recorded(s->c, k, &how, s->e) < 0)
 		return s->e->code;
 	const bool kernels = !how.framework && !how.format;
-	if (kernels && worst < LIMIT_NAMED_ARG && differs_by_itself(s, call))
-		return acc_judge_defaults(s, call, LIMIT_CERTAIN);
-	if (worst < LIMIT_NAMED_ARG)
-		return 0;
+	if (little)
+		return kernels ? acc_judge_defaults(s, call, LIMIT_CERTAIN) : 0;
 	for (uint32_t i = k->first; i <= k->last; i++)
 		if (c->item[i].call == call && c->item[i].kind == ACC_ITEM_TENSOR &&
 			!acc_is_input(&c->item[i]) && !acc_acquitted(&c->item[i]))
