@@ -159,7 +159,8 @@ runs(struct store *s, struct acc_err *e)
 		s->n++;
 	}
 	acc_query_close(r);
-	qsort(s->run, s->n, sizeof *s->run, by_time);
+	if (s->n > 1)
+		qsort(s->run, s->n, sizeof *s->run, by_time);
 	/* Those that have no name of their own, by their place among these. */
 	for (size_t i = 0, k = 0; i < s->n && rc == 0; i++)
 		if (strchr(s->run[i].label, '/') == NULL) {
