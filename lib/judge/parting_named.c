@@ -101,7 +101,9 @@ acc_part_name(struct parting *p, struct acc_err *e)
 	p->lacks = ACC_NOCALL;
 	p->named = p->first;
 	const uint32_t x = first_of(p, ACC_A), y = first_of(p, ACC_B);
+	/* Of a long stretch that would tell little. */
 	if (x == ACC_NOCALL || y == ACC_NOCALL || p->moved != ACC_NOCALL ||
+		p->ncompute[ACC_A] > LIMIT_PART_CALLS ||
 		has_kind(p, ACC_A, kind_of(p, ACC_B, y), b->step[y].family) || !has_all(p))
 		return 0;
 	const struct part_value *v = shared(p, y);
