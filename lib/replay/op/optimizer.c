@@ -218,6 +218,27 @@ gradient(struct acc_replay *r, uint32_t i, const struct slot *s, const struct ac
 	return 0;
 }
 
+/* One step of each parameter of lists, by f with what the call was told; counted: how many steps came before. 0 or < 0. */
+typedef int step_fn(struct acc_replay *r, const void *told, double counted,
+	const struct acc_dense *grad, const struct slot *s);
+
+static int
+each_parameter(struct acc_replay *r, struct acc_dense *out, const char *const *name, step_fn *f,
+	const void *told)
+{
+	const uint32_t n = acc_arg_count(r, "params");
+	struct slot s[SLOTS];
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_dense *g;
+		double step;
+		if (slots(r, out, i, n, name, s) < 0 || gradient(r, i, s, &g, &step) < 0 ||
+			f(r, told, step, g, s) < 0)
+			return ACC_EUNSUP;
+		same_gradient(r, out, i, n, 1, g);
+	}
+	return n > 0 ? 0 : acc_cannot(r, "its parameters were not recorded");
+}
+
 /* _fused_adam_, _fused_adamw_ with steps that were counted before, adam and adamw that count. */
 static int
 adam_lists(struct acc_replay *r, struct acc_dense *out)
@@ -343,12 +364,13 @@ struct adagrad {
 };
 
 static int
-adagrad_one(struct acc_replay *r, const struct adagrad *k, double step,
-	const struct acc_dense *grad, const struct slot *s)
+adagrad_one(struct acc_replay *r, const void *told, double counted, const struct acc_dense *grad,
+	const struct slot *s)
 {
+	const struct adagrad *k = told;
 	if (check(r, s, grad) < 0)
 		return ACC_EUNSUP;
-	const double lr = k->lr / (1 + (step - 1) * k->lr_decay);
+	const double lr = k->lr / (1 + counted * k->lr_decay);
 	for (size_t i = 0; i < grad->n; i++) {
 		double p = s[PARAM].x->v[i], g = (k->maximize ? -1 : 1) * grad->v[i];
 		double d = g + k->decay * p, size = fabs(g) + fabs(k->decay * p);
@@ -365,23 +387,13 @@ adagrad_lists(struct acc_replay *r, struct acc_dense *out)
 {
 	static const char *const name[SLOTS] = {"params", "state_sums", NULL, NULL};
 	struct adagrad k = {0};
-	struct slot s[SLOTS];
-	uint32_t n = acc_arg_count(r, "params");
 	if (need(r, "lr", &k.lr) < 0 || need(r, "eps", &k.eps) < 0 ||
 		acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
 		acc_arg_float(r, "lr_decay", &k.lr_decay) < 0 ||
 		acc_arg_bool(r, "maximize", &k.maximize) < 0 ||
 		acc_arg_bool(r, "eps_in_root", &k.within) < 0)
 		return ACC_EUNSUP;
-	for (uint32_t i = 0; i < n; i++) {
-		const struct acc_dense *g;
-		double step;
-		if (slots(r, out, i, n, name, s) < 0 || gradient(r, i, s, &g, &step) < 0 ||
-			adagrad_one(r, &k, step + 1, g, s) < 0)
-			return ACC_EUNSUP;
-		same_gradient(r, out, i, n, 1, g);
-	}
-	return n > 0 ? 0 : acc_cannot(r, "its parameters were not recorded");
+	return each_parameter(r, out, name, adagrad_one, &k);
 }
 
 struct mean_square {
@@ -390,9 +402,11 @@ struct mean_square {
 };
 
 static int
-rmsprop_one(struct acc_replay *r, const struct mean_square *k, const struct acc_dense *grad,
+rmsprop_one(struct acc_replay *r, const void *told, double counted, const struct acc_dense *grad,
 	const struct slot *s)
 {
+	const struct mean_square *k = told;
+	(void)counted;
 	if (check(r, s, grad) < 0)
 		return ACC_EUNSUP;
 	for (size_t i = 0; i < grad->n; i++) {
@@ -411,8 +425,6 @@ rmsprop_lists(struct acc_replay *r, struct acc_dense *out)
 {
 	static const char *const name[SLOTS] = {"params", "square_avgs", NULL, NULL};
 	struct mean_square k = {0};
-	struct slot s[SLOTS];
-	uint32_t n = acc_arg_count(r, "params");
 	if (need(r, "lr", &k.lr) < 0 || need(r, "eps", &k.eps) < 0 ||
 		need(r, "alpha", &k.alpha) < 0 || acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
 		acc_arg_float(r, "momentum", &k.momentum) < 0 ||
@@ -422,26 +434,19 @@ rmsprop_lists(struct acc_replay *r, struct acc_dense *out)
 		return ACC_EUNSUP;
 	if (k.centered || k.momentum != 0)
 		return acc_cannot(r, "momentum, or a variance in place of a mean square");
-	for (uint32_t i = 0; i < n; i++) {
-		const struct acc_dense *g;
-		double step;
-		if (slots(r, out, i, n, name, s) < 0 || gradient(r, i, s, &g, &step) < 0 ||
-			rmsprop_one(r, &k, g, s) < 0)
-			return ACC_EUNSUP;
-		same_gradient(r, out, i, n, 1, g);
-	}
-	return n > 0 ? 0 : acc_cannot(r, "its parameters were not recorded");
+	return each_parameter(r, out, name, rmsprop_one, &k);
 }
 
 static int
-adamax_one(struct acc_replay *r, const struct adam *k, double step, const struct acc_dense *grad,
+adamax_one(struct acc_replay *r, const void *told, double counted, const struct acc_dense *grad,
 	const struct slot *s)
 {
+	const struct adam *k = told;
 	if (s[SECOND].x == NULL)
 		return acc_cannot(r, NOT_RECORDED);
 	if (check(r, s, grad) < 0)
 		return ACC_EUNSUP;
-	const double rate = k->lr / (1 - pow(k->b1, step));
+	const double rate = k->lr / (1 - pow(k->b1, counted + 1));
 	for (size_t i = 0; i < grad->n; i++) {
 		double p = s[PARAM].x->v[i], g = (k->maximize ? -1 : 1) * grad->v[i] + k->decay * p;
 		double size = fabs(s[FIRST].x->v[i]) + fabs(grad->v[i]) + fabs(k->decay * p);
@@ -459,21 +464,11 @@ adamax_lists(struct acc_replay *r, struct acc_dense *out)
 {
 	static const char *const name[SLOTS] = {"params", "exp_avgs", "exp_infs", NULL};
 	struct adam k = {.form = ADAM};
-	struct slot s[SLOTS];
-	uint32_t n = acc_arg_count(r, "params");
 	if (need(r, "lr", &k.lr) < 0 || need(r, "eps", &k.eps) < 0 || need(r, "beta1", &k.b1) < 0 ||
 		need(r, "beta2", &k.b2) < 0 || acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
 		acc_arg_bool(r, "maximize", &k.maximize) < 0)
 		return ACC_EUNSUP;
-	for (uint32_t i = 0; i < n; i++) {
-		const struct acc_dense *g;
-		double step;
-		if (slots(r, out, i, n, name, s) < 0 || gradient(r, i, s, &g, &step) < 0 ||
-			adamax_one(r, &k, step + 1, g, s) < 0)
-			return ACC_EUNSUP;
-		same_gradient(r, out, i, n, 1, g);
-	}
-	return n > 0 ? 0 : acc_cannot(r, "its parameters were not recorded");
+	return each_parameter(r, out, name, adamax_one, &k);
 }
 
 /* MindSpore's ApplyMomentum: the buffer is always there. */
