@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Records pairs of small programs that are equal up to rewriting, and pairs that are not.
 
-Usage: make.py FOLDER [--half teach|held] [--seed N] [--groups G,...] [--more|--third] [--only NAME,...]
-               [--msprobe N] [--sixteen N] [--jobs N]
+Usage: make.py FOLDER [--half teach|held] [--seed N] [--groups G,...] [--more|--third|--fourth]
+               [--only NAME,...] [--msprobe N] [--sixteen N] [--jobs N]
 
 Groups: exchange (an operator or a loss in another's place) and rewriting (a formula of the same value), see ops.py;
 clean and fault (networks as two frameworks' users write them, right, and with one statement of the port wrong), see
-ports.py; of --more, those of more_ops.py and more_ports.py; of --third the networks of third_ports.py; hf (models of
-transformers with eager and with fused attention, and experts in three ways: all right).
+ports.py; of --more, those of more_ops.py and more_ports.py; of --third and --fourth the networks of third_ports.py and
+fourth_ports.py; hf (models of transformers with eager and with fused attention, and experts in three ways: all right).
 Each pair is made both ways: each side is the device once. One of --sixteen pairs (4) is of 16 bits, too, on both
 sides; one of --msprobe (5) is recorded by msprobe's own recorder, too, if it is there; else by accrecord.
 A name belongs to one half, by its hash. Teach is to look at; of held, look at the table alone.
@@ -36,12 +36,13 @@ import torch.nn.functional as F  # noqa: E402
 import ops  # noqa: E402
 import more_ops  # noqa: E402
 import more_ports  # noqa: E402
+import fourth_ports  # noqa: E402
 import ports  # noqa: E402
 import third_ports  # noqa: E402
 
 DOMAIN = {"any": lambda h: h, "positive": lambda h: F.softplus(h) + 0.2, "unit": torch.sigmoid}
 MARK = ", in site, "
-FAMILIES = {**ports.FAMILIES, **more_ports.FAMILIES, **third_ports.FAMILIES}
+FAMILIES = {**ports.FAMILIES, **more_ports.FAMILIES, **third_ports.FAMILIES, **fourth_ports.FAMILIES}
 
 
 def site(f, *args):
@@ -94,15 +95,22 @@ def ending(module, table, name, side, seed, dtype):
 
 def program(family, port, fault, wrong, dtype):
     weights, bench, device, _ = FAMILIES[family]
+    side = device if port else bench
+    if isinstance(side, type):      # a module, which is there before recording begins
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        with torch.no_grad():
+            side = side({k: v.to(dtype) for k, v in weights().items()})
+        torch.set_default_dtype(before)
 
     def run():
-        w = {k: v.to(dtype).requires_grad_() for k, v in weights().items()}
+        w = None if isinstance(side, torch.nn.Module) else {k: v.to(dtype).requires_grad_() for k, v in weights().items()}
 
         def at(name, right, bad=None):
             if name != fault:
                 return right()
             return site(bad if wrong and bad is not None else right)
-        return (device if port else bench)(w, at)
+        return side(at) if isinstance(side, torch.nn.Module) else side(w, at)
     return run
 
 
@@ -143,7 +151,7 @@ def hf(name, way, dtype):
 
 def cases(groups, which, dtype, seed):
     both = []
-    module, families = {"first": (ops, ports.FAMILIES), "more": (more_ops, more_ports.FAMILIES), "third": (None, third_ports.FAMILIES)}[which]
+    module, families = {"first": (ops, ports.FAMILIES), "more": (more_ops, more_ports.FAMILIES), "third": (None, third_ports.FAMILIES), "fourth": (None, fourth_ports.FAMILIES)}[which]
     for group, table, clean in (("exchange", "EXCHANGES", False), ("rewriting", "REWRITINGS", True)):
         for name in getattr(module, table, ()):
             both.append((group, name, *(lambda s, t=table, n=name, i=i: formula(module, t, n, i, s, dtype) for i in (0, 1)), clean))
@@ -268,6 +276,7 @@ def main():
     p.add_argument("--groups", default="exchange,rewriting,clean,fault,hf")
     p.add_argument("--more", dest="which", action="store_const", const="more", default="first")
     p.add_argument("--third", dest="which", action="store_const", const="third")
+    p.add_argument("--fourth", dest="which", action="store_const", const="fourth")
     p.add_argument("--only")
     p.add_argument("--sixteen", type=int, default=4)
     p.add_argument("--msprobe", type=int, default=5)
