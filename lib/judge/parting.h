@@ -19,22 +19,26 @@ struct part_value {
 	double off; /* how far the nearest of the other side is; INFINITY: nothing is near */
 	uint32_t item;
 	uint32_t step;  /* whose it is */
+	uint32_t naxes;
 	uint32_t maker; /* of an input, the step that gave it, or may have: ACC_NOCALL: none did */
 	bool real;      /* floats, that are not all the same */
 	bool twin; /* no such floats, and the other side has the same elements in the same order */
 	bool out;
 	bool paired;  /* what it is paired with was not taken for computed otherwise */
+	bool weight;  /* its operator takes it as one, or it may be one by its axes */
 	bool leaf;    /* an input that nothing computed on the way */
 	bool bridged; /* who gave it is a guess */
 };
 
-/* A forward op call of one side. */
+/* A forward op call of one side; one of several that are a pair with one of the other side, too. */
 struct part_step {
+	const char *name;
 	uint64_t key; /* of its name */
 	uint64_t family;
-	uint32_t call; /* the first of the case's calls with that name */
+	uint32_t call; /* the first of the case's calls that has it */
 	uint32_t value, n;
 	int64_t seq;
+	uint8_t cls;
 	bool back;  /* what it gives agrees, or something made of it */
 	bool apart; /* none does, but for single numbers of 16 bits, which may by chance, */
 	bool lost;  /* and it leads to the end */

@@ -32,7 +32,7 @@ mover(const struct parting *p, const struct places *at, uint32_t step)
 {
 	const struct part_side *a = &p->side[ACC_A];
 	bool other = false;
-	while (step != ACC_NOCALL && p->c->call[a->step[step].call].cls == ACC_OP_MOVE) {
+	while (step != ACC_NOCALL && a->step[step].cls == ACC_OP_MOVE) {
 		const struct part_step *s = &a->step[step];
 		uint32_t before = ACC_NOCALL;
 		bool right = true;

@@ -10,7 +10,7 @@ static uint64_t
 kind_of(const struct parting *p, int side, uint32_t step)
 {
 	const struct part_step *s = &p->side[side].step[step];
-	const uint8_t cls = p->c->call[s->call].cls;
+	const uint8_t cls = s->cls;
 	if (cls == ACC_OP_CONTRACT || cls == ACC_OP_ATTEND)
 		return PRODUCT;
 	return cls == ACC_OP_MUL ? SCALE : cls == ACC_OP_ADD ? SUM : s->family;

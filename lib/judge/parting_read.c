@@ -27,6 +27,13 @@ elements(const struct acc_rec *r, int side)
 	return n;
 }
 
+static uint32_t
+axes(const struct acc_rec *r, int side)
+{
+	const struct acc_val *v = acc_get(r, prefix[side], "shape");
+	return v == NULL || v->type != ACC_V_INTS ? 0 : v->n;
+}
+
 static bool
 is_float(int dtype)
 {
@@ -43,11 +50,14 @@ place(const struct acc_rec *r, int side)
 
 /* The step of this name, a new one where there is none. */
 static int
-step_of(struct part_side *d, struct acc_ids *known, uint32_t call, const char *key,
-	const struct acc_rec *r, int side, uint32_t *out, struct acc_err *e)
+step_of(struct parting *part, struct acc_ids *known, uint32_t call, const struct acc_rec *r,
+	int side, uint32_t *out, struct acc_err *e)
 {
+	struct part_side *d = &part->side[side];
 	const int64_t seq = place(r, side);
-	const uint64_t id = acc_hash(key, strlen(key));
+	const struct acc_str key = acc_get_text(r, prefix[side], "key"),
+			     op = acc_get_text(r, prefix[side], "op");
+	const uint64_t id = acc_hash(key.p, key.n);
 	*out = acc_ids_get(known, id);
 	if (*out != ACC_NOID) {
 		if (seq < d->step[*out].seq)
@@ -59,10 +69,14 @@ step_of(struct part_side *d, struct acc_ids *known, uint32_t call, const char *k
 		return ACC_ENOMEM;
 	d->step = p;
 	*out = d->nstep++;
-	d->step[*out] = (struct part_step){.key = id,
-		.family = acc_op_family(acc_get_text(r, prefix[side], "op")),
+	d->step[*out] = (struct part_step){.name = acc_arena_copy(&part->c->mem, key.p, key.n),
+		.key = id,
+		.family = acc_op_family(op),
 		.call = call,
-		.seq = seq};
+		.seq = seq,
+		.cls = (uint8_t)acc_op_class(op)};
+	if (d->step[*out].name == NULL)
+		return acc_nomem(e);
 	return acc_ids_put(known, id, *out, false, e);
 }
 
@@ -79,8 +93,10 @@ take(struct parting *p, uint32_t i, const struct acc_rec *r, int side, uint32_t 
 		.off = INFINITY,
 		.item = i,
 		.step = step,
+		.naxes = axes(r, side),
 		.maker = ACC_NOCALL,
-		.out = acc_is_output(it)};
+		.out = acc_is_output(it),
+		.weight = it->weight};
 	v.stat[PART_MAX] = number(r, side, "s.max", "stat.max");
 	v.stat[PART_MIN] = number(r, side, "s.min", "stat.min");
 	v.stat[PART_MEAN] = number(r, side, "s.mean", "stat.mean");
@@ -137,7 +153,7 @@ read_item(struct parting *p, uint32_t i, const int64_t turn[2], struct acc_ids k
 		uint32_t step;
 		if ((it->sides & 1 << s) == 0 || !is_forward(k, s) || place(r, s) > turn[s])
 			continue;
-		rc = step_of(&p->side[s], &known[s], call, k->key[s], r, s, &step, e);
+		rc = step_of(p, &known[s], call, r, s, &step, e);
 		if (rc == 0)
 			rc = take(p, i, r, s, step, e);
 	}
@@ -156,8 +172,9 @@ static int
 by_step(const void *x, const void *y)
 {
 	const struct part_value *p = x, *q = y;
-	return p->step != q->step ? (p->step > q->step) - (p->step < q->step)
-				  : (p->out > q->out) - (p->out < q->out);
+	if (p->step != q->step)
+		return (p->step > q->step) - (p->step < q->step);
+	return p->out != q->out ? p->out - q->out : (p->item > q->item) - (p->item < q->item);
 }
 
 /* Steps in the order in which they ran, each with its values behind one another. */
@@ -190,7 +207,7 @@ put_in_order(struct part_side *d, struct acc_err *e)
 bool
 acc_part_computes(const struct parting *p, int side, uint32_t step)
 {
-	const uint8_t cls = p->c->call[p->side[side].step[step].call].cls;
+	const uint8_t cls = p->side[side].step[step].cls;
 	return cls != ACC_OP_MOVE && cls != ACC_OP_ALLOC;
 }
 
@@ -208,7 +225,7 @@ moves_leaves(const struct parting *p, int side, uint32_t step)
 				return false;
 			n++;
 		}
-	return n > 0 && (p->c->call[s->call].cls == ACC_OP_MOVE || n == 1);
+	return n > 0 && (s->cls == ACC_OP_MOVE || n == 1);
 }
 
 /* What a step gave has these values. Zeros and the like may be made in many places: then nobody is known to. */
@@ -351,8 +368,27 @@ may_be_made_by(const struct parting *p, int side, uint32_t step, uint64_t count)
 	return cut != ACC_NOCALL ? cut : any;
 }
 
-/* Weights and data have the same values on both sides. What nobody gave, and the other side does not have, was
- * computed by what the recorder left out, as views and functions that it does not know. */
+/* May this input, which nobody gave, be a weight? A product takes it last, as a matrix or a vector, a sum or a factor as
+ * a vector for all rows of what is computed. */
+static bool
+may_be_weight(const struct part_side *d, const struct part_value *v)
+{
+	const struct part_step *s = &d->step[v->step];
+	const bool product = s->cls == ACC_OP_CONTRACT;
+	uint32_t most = 0, last = 0;
+	if (!product && s->cls != ACC_OP_ADD && s->cls != ACC_OP_MUL)
+		return false;
+	for (uint32_t i = s->value; i < s->value + s->n && !d->value[i].out; i++) {
+		most = d->value[i].naxes > most ? d->value[i].naxes : most;
+		last = i;
+	}
+	return v->naxes < most ? v->naxes <= (product ? 2 : 1)
+			       : product && v->naxes == 2 && v == &d->value[last];
+}
+
+/* Data have the same values on both sides, and weights are known by the operator that takes them. What nobody gave,
+ * and the other side does not have, was computed by what the recorder left out, as views and functions that it does
+ * not know. */
 static int
 bridge(const struct parting *p, int side, struct acc_err *e)
 {
@@ -363,6 +399,9 @@ bridge(const struct parting *p, int side, struct acc_err *e)
 		struct part_value *v = &d->value[i];
 		if (v->out || !v->real || v->count == 1 || v->maker != ACC_NOCALL ||
 			v->off <= p->may || v->id == 0)
+			continue;
+		v->weight |= may_be_weight(d, v);
+		if (v->weight)
 			continue;
 		uint32_t m = acc_ids_get(&known, v->id);
 		if (m == ACC_NOID) {

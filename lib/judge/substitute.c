@@ -233,7 +233,7 @@ ask(struct scan *s, const struct parting *p, const struct part_value *y, uint32_
 		if (rc == 0 && cause[0] != '\0')
 			*text = acc_say(acc_mem(s),
 				"; %s gives what %s does if one thing is changed: %s",
-				s->c->call[call].key[ACC_B], s->c->call[step->call].key[ACC_A],
+				p->side[ACC_B].step[y->step].name, step->name,
 				cause);
 		if (rc == 0 && cause[0] != '\0' && *text == NULL)
 			rc = acc_nomem(e);
@@ -279,11 +279,11 @@ read_args(struct scan *s, const struct parting *p, int side, uint32_t step, stru
 	struct acc_str *op, struct acc_err *e)
 {
 	struct acc_case *c = s->c;
-	const char *of = side == ACC_A ? "a." : "b.", *key;
+	const char *of = side == ACC_A ? "a." : "b.";
+	const struct acc_str key = acc_str(p->side[side].step[step].name);
 	const uint32_t call = p->side[side].step[step].call;
 	uint32_t ndim = 0;
 	int n = 0;
-	key = c->call[call].key[side];
 	for (uint32_t i = c->call[call].first; i < c->nitem && n < ARGS; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
 		struct acc_rec *r;
@@ -291,10 +291,12 @@ read_args(struct scan *s, const struct parting *p, int side, uint32_t step, stru
 			(it->sides & 1 << side) == 0 || !acc_is_input(it))
 			continue;
 		if (c->call[it->call].key[side] == NULL ||
-			strcmp(c->call[it->call].key[side], key) != 0)
+			strcmp(c->call[it->call].key[side], c->call[call].key[side]) != 0)
 			continue;
 		if (acc_case_record(c, it, &r, e) < 0)
 			return e->code;
+		if (!acc_str_eq(acc_get_text(r, of, "key"), key)) /* another of several in one */
+			continue;
 		const struct acc_val *v = acc_get(r, of, "value"), *shape = acc_get(r, of, "shape");
 		if (op->n == 0)
 			*op = acc_arena_str(acc_mem(s), acc_get_text(r, of, "op"));
@@ -369,9 +371,9 @@ compare_args(struct scan *s, const struct parting *p, const char **text, struct 
 			if (!acc_str_eq(a[i].name, b[k].name) || same(&a[i], &b[k]))
 				continue;
 			*text = acc_say(acc_mem(s), "; %s of %s is %s, of %s it is %s", a[i].name.p,
-				s->c->call[p->side[ACC_A].step[x].call].key[ACC_A],
+				p->side[ACC_A].step[x].name,
 				numbers(acc_mem(s), &a[i]),
-				s->c->call[p->side[ACC_B].step[y].call].key[ACC_B],
+				p->side[ACC_B].step[y].name,
 				numbers(acc_mem(s), &b[k]));
 			if (*text == NULL)
 				return acc_nomem(e);
