@@ -48,7 +48,9 @@ is_sure(const struct scan *s, const struct suspect *x)
 	if (x->role == ROLE_IN)
 		return !it->ordered && (it->weight || (x->blame == x->call && !it->exact &&
 							      !s->c->call[x->call].backward));
-	return x->role == ROLE_OUT && !x->unseen && !x->inner && x->cause <= LIMIT_SAME_INPUT * u;
+	/* Integers that another operator puts in another order may choose the same. */
+	return x->role == ROLE_OUT && !x->unseen && !x->inner && !(it->exact && it->loose) &&
+	       x->cause <= LIMIT_SAME_INPUT * u;
 }
 
 /* Of two programs much is paired by guess. What agrees again behind a call says that it is right; a weight may
@@ -372,7 +374,10 @@ stays(const struct scan *s, const struct suspect *x, const struct parting *p)
 	/* Statistics that find the stretch do not show numbers in other places. */
 	if (x->role == ROLE_OUT && !behind && is_sure(s, x))
 		return true;
-	return (x->audit && (p->low || !behind)) || (x->role == ROLE_ARG && !behind);
+	/* A factor may have been moved to another call, which then is given other numbers. */
+	const bool own = x->role == ROLE_ARG && !behind &&
+			 (acc_given_alike(s->c, x->call) || !acc_part_is_within(p, x->call));
+	return (x->audit && (p->low || !behind)) || own;
 }
 
 /* Are there outputs of which nothing but statistics is known? */

@@ -537,6 +537,14 @@ acc_part_is_behind(const struct parting *p, uint32_t call)
 }
 
 bool
+acc_part_is_within(const struct parting *p, uint32_t call)
+{
+	const uint32_t step = step_of(p, call);
+	return step != ACC_NOCALL && p->side[ACC_A].step[step].in &&
+	       !p->side[ACC_A].step[step].first;
+}
+
+bool
 acc_part_is_first(const struct parting *p, uint32_t call)
 {
 	const uint32_t step = step_of(p, call);

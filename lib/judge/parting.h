@@ -114,6 +114,8 @@ bool acc_part_is_plain(const struct parting *p);
 uint32_t acc_part_first(const struct parting *p);
 /* Is a suspected call one behind the stretch, so that what it shows comes from there? */
 bool acc_part_is_behind(const struct parting *p, uint32_t call);
+/* Is it one of the stretch, and takes what does not agree? */
+bool acc_part_is_within(const struct parting *p, uint32_t call);
 /* Is it one of the stretch, and all that it takes agrees? */
 bool acc_part_is_first(const struct parting *p, uint32_t call);
 
