@@ -81,7 +81,7 @@ is_displaced(const struct parting *p, const struct places *at, uint32_t step, bo
 
 /* Of the op calls before the stretch that take a weight, whose partners are sure, do the last ones have right numbers
  * in other places? Then the first op call that gives such, behind the last one that has them in the right ones;
- * ACC_NOCALL: they do not. */
+ * ACC_NOCALL: they do not, or it computes what it is given such, as where the rows of a batch stand in another order. */
 static uint32_t
 displacer(const struct parting *p, const struct places *at)
 {
@@ -97,7 +97,9 @@ displacer(const struct parting *p, const struct places *at)
 	}
 	for (uint32_t i = since; until != ACC_NOCALL && i <= until; i++)
 		if (is_displaced(p, at, i, true))
-			return i;
+			return a->step[i].cls != ACC_OP_MOVE && is_displaced(p, at, i, false)
+				       ? ACC_NOCALL
+				       : i;
 	return ACC_NOCALL;
 }
 
