@@ -119,6 +119,67 @@ later(const struct parting *p, const struct part_value *w, const uint32_t *lost,
 	return found;
 }
 
+const struct part_value *
+acc_part_taken(const struct part_side *d, uint32_t step)
+{
+	const struct part_value *found = NULL;
+	const struct part_step *s = &d->step[step];
+	for (uint32_t i = s->value; i < s->value + s->n; i++) {
+		const struct part_value *v = &d->value[i];
+		if (!v->out && v->real && v->maker != ACC_NOCALL && d->step[v->maker].lost &&
+			(found == NULL || v->count > found->count))
+			found = v;
+	}
+	return found;
+}
+
+/* Do two steps, one of each side, take one weight? */
+static bool
+share_weight(const struct parting *p, uint32_t x, uint32_t y)
+{
+	const struct part_step *s = &p->side[ACC_A].step[x], *t = &p->side[ACC_B].step[y];
+	for (uint32_t i = s->value; i < s->value + s->n; i++)
+		for (uint32_t j = t->value; j < t->value + t->n; j++) {
+			const struct part_value *v = &p->side[ACC_A].value[i],
+						*w = &p->side[ACC_B].value[j];
+			if (is_weight(p, v) && is_weight(p, w) && acc_part_off(v, w) <= p->may)
+				return true;
+		}
+	return false;
+}
+
+/* Where a step of the device adds its bias to a product, that product, if y takes both weights: the bench has them in
+ * one. */
+static uint32_t
+product_of(const struct parting *p, uint32_t x, uint32_t y)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	const struct part_step *s = &a->step[x];
+	for (uint32_t i = s->value; i < s->value + s->n && s->cls == ACC_OP_ADD; i++) {
+		const uint32_t m = a->value[i].out ? ACC_NOCALL : a->value[i].maker;
+		if (m != ACC_NOCALL && a->step[m].cls == ACC_OP_CONTRACT && share_weight(p, m, y))
+			return m;
+	}
+	return x;
+}
+
+/* Is what leads to a product of the bench more than sums and factors? Those may stand behind a product as well. */
+static bool
+is_fed_by_more(const struct parting *p, uint32_t step)
+{
+	const struct part_side *b = &p->side[ACC_B];
+	if (b->step[step].cls != ACC_OP_CONTRACT)
+		return false;
+	for (uint32_t hops = 0; hops < LIMIT_PART_CALLS && step != ACC_NOCALL; hops++) {
+		const struct part_value *v = acc_part_taken(b, step);
+		step = v == NULL ? ACC_NOCALL : v->maker;
+		if (step != ACC_NOCALL && acc_part_computes(p, ACC_B, step) &&
+			b->step[step].cls != ACC_OP_ADD && b->step[step].cls != ACC_OP_MUL)
+			return true;
+	}
+	return false;
+}
+
 static int
 find_end(struct parting *p, struct acc_err *e)
 {
@@ -133,10 +194,15 @@ find_end(struct parting *p, struct acc_err *e)
 	for (uint32_t i = 0; i < a->nvalue && p->end[ACC_A] == ACC_NOCALL; i++) {
 		const struct part_value *v = &a->value[i];
 		const struct part_step *s = &a->step[v->step];
-		if (s->lost && !s->first && is_weight(p, v))
-			p->end[ACC_B] = later(p, v, lost, n);
-		if (p->end[ACC_B] != ACC_NOCALL)
-			p->end[ACC_A] = v->step;
+		if (!s->lost || !is_weight(p, v))
+			continue;
+		p->end[ACC_B] = later(p, v, lost, n);
+		if (p->end[ACC_B] == ACC_NOCALL)
+			continue;
+		if (s->first && (s->cls != ACC_OP_CONTRACT || !is_fed_by_more(p, p->end[ACC_B])))
+			p->end[ACC_B] = ACC_NOCALL;
+		else
+			p->end[ACC_A] = product_of(p, v->step, p->end[ACC_B]);
 	}
 	free(lost);
 	return 0;
@@ -173,21 +239,6 @@ drop_constants(const struct parting *p, struct part_side *d)
 		}
 		s->in &= fed;
 	}
-}
-
-/* The value that a step takes of the stretch: the largest one. NULL: it takes none. */
-static const struct part_value *
-taken(const struct part_side *d, uint32_t step)
-{
-	const struct part_value *found = NULL;
-	const struct part_step *s = &d->step[step];
-	for (uint32_t i = s->value; i < s->value + s->n; i++) {
-		const struct part_value *v = &d->value[i];
-		if (!v->out && v->real && v->maker != ACC_NOCALL && d->step[v->maker].lost &&
-			(found == NULL || v->count > found->count))
-			found = v;
-	}
-	return found;
 }
 
 /* The largest value that a step gives. NULL: none. */
@@ -234,6 +285,34 @@ factor_of(const struct parting *p, const struct part_value *x, const struct part
 	return x->count > 1 && acc_part_off(x, &z) <= p->may ? by : NAN;
 }
 
+/* What a step of the device takes that agrees and was computed: the largest one. NULL: nothing. */
+static const struct part_value *
+computed(const struct parting *p)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	const struct part_step *s = &a->step[p->end[ACC_A]];
+	const struct part_value *found = NULL;
+	for (uint32_t i = s->value; i < s->value + s->n; i++) {
+		const struct part_value *v = &a->value[i];
+		if (!v->out && v->real && v->maker != ACC_NOCALL && !v->leaf &&
+			(found == NULL || v->count > found->count))
+			found = v;
+	}
+	return found;
+}
+
+/* The device has nothing in the stretch: who gave what goes past it stands for it. */
+static void
+find_giver(struct parting *p)
+{
+	const struct part_value *v = p->empty ? computed(p) : NULL;
+	const uint32_t m = v == NULL ? ACC_NOCALL : v->maker;
+	if (m == ACC_NOCALL)
+		return;
+	p->first = p->last = m;
+	p->ncompute[ACC_A] = 1;
+}
+
 /* What goes into the stretch and what comes out of it. Do the two sides come out of it alike in kind, and
  * further apart than they went in? */
 static bool
@@ -247,7 +326,9 @@ measure(struct parting *p, bool heads)
 	for (int s = 0; s < 2; s++)
 		out[s] = heads                     ? given_by(&p->side[s], head[s])
 			 : p->end[s] == ACC_NOCALL ? given_by(&p->side[s], end_of(&p->side[s]))
-						   : taken(&p->side[s], p->end[s]);
+						   : acc_part_taken(&p->side[s], p->end[s]);
+	if (p->empty)
+		out[ACC_A] = computed(p);
 	if (out[ACC_A] == NULL || out[ACC_B] == NULL)
 		return false;
 	/* A norm's weight may be multiplied by its deviation first. */
@@ -398,6 +479,7 @@ goes_back(const struct parting *p)
 static int
 mark(struct parting *p, uint8_t *room, struct acc_err *e)
 {
+	p->empty = p->end[ACC_A] != ACC_NOCALL && p->side[ACC_A].step[p->end[ACC_A]].first;
 	for (int s = 0; s < 2; s++) {
 		mark_stretch(p, s, room);
 		drop_constants(p, &p->side[s]);
@@ -408,6 +490,7 @@ mark(struct parting *p, uint8_t *room, struct acc_err *e)
 	if (rc < 0)
 		return rc;
 	count(p);
+	find_giver(p);
 	/* The bench may have nothing there, which says something only where something is suspected, or has a gradient:
 	 * who counts what was right, or scales a loss, has more op calls at the end, too. */
 	p->found = p->ncompute[ACC_A] > 0 &&

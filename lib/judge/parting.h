@@ -63,6 +63,7 @@ struct parting {
 	/* --- the stretch of op calls that parts them --- */
 	bool found;
 	bool fed; /* it is known what goes in */
+	bool empty; /* the device has none of it, the bench does */
 	uint32_t end
 		[2]; /* the step of each side that takes what comes out; ACC_NOCALL: it ends the pass */
 	uint32_t first,
@@ -98,6 +99,8 @@ int acc_part_name(struct parting *p, struct acc_err *e);
 /* --- parting.c --- */
 /* Does the other side have these numbers? In 16 bits, what is paired and differs element by element agrees by chance. */
 bool acc_part_agrees(const struct parting *p, const struct part_value *v);
+/* The value that a step takes of what is lost: the largest one. NULL: it takes none. */
+const struct part_value *acc_part_taken(const struct part_side *d, uint32_t step);
 /* Is a step of the device the partner of a call of the bench, by its weight, whatever else it takes? */
 bool acc_part_has_weight(const struct parting *p, uint32_t step);
 /* Of two programs, mark the forward calls behind which values agree again: s->cleared. 0 or < 0. */

@@ -87,7 +87,7 @@ displacer(const struct parting *p, const struct places *at)
 {
 	const struct part_side *a = &p->side[ACC_A];
 	uint32_t since = 0, until = ACC_NOCALL;
-	for (uint32_t i = 0; i < a->nstep && !a->step[i].in; i++) {
+	for (uint32_t i = 0; i < a->nstep && i < p->end[ACC_A] && !a->step[i].in; i++) {
 		if (!acc_part_has_weight(p, i))
 			continue;
 		const bool displaced = is_displaced(p, at, i, false) &&
