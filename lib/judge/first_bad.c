@@ -67,6 +67,9 @@ is_guess(const struct scan *s, const struct suspect *x)
 		return true;
 	if (x->role == ROLE_IN && (c->item[x->item].ordered || x->value <= x->limit))
 		return true;
+	/* Single numbers of other operators are a pair by their value alone. */
+	if (x->role == ROLE_OUT && c->item[x->item].loose && c->item[x->item].count == 1)
+		return true;
 	/* Of an optimizer that is written out, many tensors are alike: it is compared by the weights that it gives. */
 	if (x->role == ROLE_IN && s->other && acc_call_steps(&c->call[x->call]))
 		return true;
