@@ -11,6 +11,7 @@ faults are words that the constructor of MindSpore's takes, with the kernels tha
 (opt-: any of the optimizer's), and the words that name the cause, where there is one to name. Ports of `held` are not looked at while rules are made."""
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -18,10 +19,12 @@ import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+import ports_fourth  # noqa: E402
 import ports_judge  # noqa: E402
 import ports_third  # noqa: E402
 
-MORE = (ports_judge, ports_third)
+MORE = (ports_judge, ports_third, ports_fourth)
+UNIT = re.compile(r"[\d,.e+-]+ eps of \w+")  # no argument
 
 # port: (set, what goes in, train, {fault: (kernels, words)})
 PORTS = {
@@ -262,6 +265,8 @@ def record_torch(folder, names):
         else:
             loss = net(x, t)
             loss.backward()
+            for m in MORE:
+                getattr(m, "torch_clip", lambda *a: None)(name, list(net.parameters()))
             opt.step()
             print(name, loss.item())
         accrecord.record_switch(False)
@@ -471,6 +476,29 @@ def mindspore_nets():
 NAMES = {"gamma": "weight", "beta": "bias", "moving_mean": "running_mean", "moving_variance": "running_var", "embedding_table": "weight", "a": "weight"}
 
 
+def loaded(folder, name, fault):
+    """The port, with the weights of the torch network."""
+    import mindspore as ms
+    nets = mindspore_nets()
+    more = [m for m in MORE if name in m.PORTS]
+    for m in more:
+        nets.update(m.mindspore_nets())
+    net = nets[name.capitalize()](fault)
+    w = dict(np.load(os.path.join(folder, name, "net.npz")))
+    for m in more:
+        w = getattr(m, "mindspore_weights", lambda n, f, w: w)(name, fault, w)
+    for p in net.get_parameters():
+        head, _, last = p.name.rpartition(".")
+        v = w[(head + "." if head else "") + (NAMES.get(last, last))]
+        if fault == "turned" and p.name == "o.weight":
+            v = v.T.copy()
+        if fault == "gates" and "_l0" in p.name:
+            i, g, c, o = np.split(v, 4)
+            v = np.concatenate([i, c, g, o])
+        p.set_data(ms.Tensor(v))
+    return net
+
+
 def record_mindspore(folder, name, fault):
     _, kind, train, _ = PORTS[name]
     to = os.path.join(folder, name, fault)
@@ -484,20 +512,7 @@ def record_mindspore(folder, name, fault):
     import mindspore as ms
     from mindspore import nn
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU", jit_config={"jit_level": "O0"})
-    nets = mindspore_nets()
-    for more in MORE:
-        nets.update(more.mindspore_nets())
-    net = nets[name.capitalize()](fault)
-    w = np.load(os.path.join(folder, name, "net.npz"))
-    for p in net.get_parameters():
-        head, _, last = p.name.rpartition(".")
-        v = w[(head + "." if head else "") + (NAMES.get(last, last))]
-        if fault == "turned" and p.name == "o.weight":
-            v = v.T.copy()
-        if fault == "gates" and "_l0" in p.name:
-            i, g, c, o = np.split(v, 4)
-            v = np.concatenate([i, c, g, o])
-        p.set_data(ms.Tensor(v))
+    net = loaded(folder, name, fault)
     net.set_train(train)
     x, t = data(kind)
     x, t = ms.Tensor(x), ms.Tensor(t)
@@ -519,6 +534,7 @@ def record_mindspore(folder, name, fault):
         else:
             opt = nn.Momentum(params, 1e-3 if fault == "lr" else 1e-2, 0.9)
         grad = ms.value_and_grad(net, None, params)
+        clip = more[0].mindspore_clip(name, fault) if more and hasattr(more[0], "mindspore_clip") else None
 
         class Step(nn.Cell):
             def __init__(self):
@@ -527,6 +543,8 @@ def record_mindspore(folder, name, fault):
 
             def construct(self, x, t):
                 loss, g = self.grad(x, t)
+                if clip is not None:
+                    g = clip(g)
                 self.opt(g)
                 return loss
 
@@ -536,16 +554,16 @@ def record_mindspore(folder, name, fault):
 # --- what comes of it ---
 
 
-def score(folder, names, show):
+def score(folder, names, show, at=lambda kernels, first: any(k == first.split(".")[0] or ("-" in k and k in first) for k in kernels)):
     bin = os.environ.get("BIN", os.path.join(HERE, "..", "..", "bin"))
     env = dict(os.environ, PATH=bin + ":" + os.environ["PATH"])
     n = {"right": [0, 0], "wrong": [0, 0], "place": [0, 0], "cause": [0, 0]}
     for name in names:
         for fault in ["right", *PORTS[name][3]]:
-            at = os.path.join(folder, name, fault)
-            if not os.path.exists(os.path.join(at, "device")):
+            device = os.path.join(folder, name, fault, "device")
+            if not os.path.exists(device):
                 continue
-            q = subprocess.run(["accdiff", os.path.join(at, "device"), os.path.join(folder, name, "bench")], env=env,
+            q = subprocess.run(["accdiff", device, os.path.join(folder, name, "bench")], env=env,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             lines = q.stdout.strip().split("\n\n")
             said = next((p for p in lines if not p.startswith("name ") and not p[:1].isdigit()), "")
@@ -557,8 +575,8 @@ def score(folder, names, show):
                 continue
             kernels, words = (t.split() for t in PORTS[name][3][fault])
             first = where.split(" ")[0]
-            place = any(k == first.split(".")[0] or ("-" in k and k in first) for k in kernels)
-            cause = q.returncode == 1 and place and any(w in said for w in words)
+            place = q.returncode == 1 and at(kernels, first)
+            cause = place and any(re.search(r"(?<![\w.])%s%s" % (re.escape(w), r"\b" if len(w) == 1 else ""), UNIT.sub("", said)) for w in words)
             for k, v in (("wrong", q.returncode == 1), ("place", place), ("cause", cause)):
                 n[k][0] += v
                 n[k][1] += k != "cause" or len(words) > 0
@@ -575,11 +593,18 @@ def main():
         record_torch(folder, names)
     elif what == "score":
         score(folder, names, int(os.environ.get("SHOW", "200")))
-    else:  # one process a dump: its graphs are counted
+    else:  # one process a dump, since its graphs are counted; all of one that has imported MindSpore
+        import mindspore  # noqa: F401
         for name in names:
             for fault in ["right", *PORTS[name][3]]:
-                subprocess.run([sys.executable, "-c", "import sys; sys.path.insert(0, %r); import ports; ports.record_mindspore(%r, %r, %r)"
-                                % (HERE, folder, name, fault)], check=False)
+                if os.fork() == 0:
+                    try:
+                        record_mindspore(folder, name, fault)
+                    except Exception as e:
+                        print("not run:", name, fault, str(e).strip().split("\n")[0])
+                    sys.stdout.flush()
+                    os._exit(0)
+                os.wait()
 
 
 main() if __name__ == "__main__" else None
