@@ -136,9 +136,10 @@ bool acc_unit_low(double unit);
 
 enum { ACC_MAXDIM = 64 };
 
-/* ACC_DEFLATE, ACC_ZSTD: compressed. ACC_LATIN1: each byte as the code point of its value in UTF-8, as
+/* ACC_DEFLATE, ACC_ZSTD: compressed. ACC_VARINT: each element a number of protobuf's. ACC_LATIN1: each byte as the code point of its value in UTF-8, as
  * pickles of protocol 2 spell bytes; only for storages of a few MiB. ACC_BASE64: in that, as JSON has bytes; likewise. ACC_MSCKPT: the contents, one after the other, of the
- * values of a MindSpore checkpoint that begin at off and take clen bytes. ACC_PARTS: the storage is
+ * values of a MindSpore checkpoint that begin at off and take clen bytes. ACC_CHUNKS: an array in chunks of one shape,
+ * each a part, see io/chunks.h. ACC_PARTS: the storage is
  * put together of what lies in several places, see acc_parts; ACC_GRID, ACC_LORA: it is made of what lies in the
  * parts, as io/grid.h and io/lora.h say, to f32. The others are GGUF's types of quantized weights, f32 when they
  * are decoded. */
@@ -146,9 +147,11 @@ enum acc_enc {
 	ACC_STORED,
 	ACC_DEFLATE,
 	ACC_ZSTD,
+	ACC_VARINT,
 	ACC_LATIN1,
 	ACC_BASE64,
 	ACC_MSCKPT,
+	ACC_CHUNKS,
 	ACC_PARTS,
 	ACC_GRID,
 	ACC_LORA,
@@ -160,8 +163,16 @@ enum acc_enc {
 	ACC_Q4_K,
 	ACC_Q5_K,
 	ACC_Q6_K,
+	ACC_MXFP4,
 	ACC_NENC
 };
+
+/* Is it read from its start on, each byte once? */
+static inline bool
+acc_is_in_order(enum acc_enc enc)
+{
+	return enc == ACC_DEFLATE || enc == ACC_ZSTD || enc == ACC_VARINT || enc == ACC_CHUNKS;
+}
 
 /* Is it made of several parts? */
 static inline bool

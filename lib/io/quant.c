@@ -140,6 +140,21 @@ q6_k(const uint8_t *b, float *v, float *reach)
 	}
 }
 
+/* Floats of 4 bits, twice what they are, and a power of two for 32 of them, half of what it is. */
+static void
+mxfp4(const uint8_t *b, float *v, float *reach)
+{
+	static const float twice[8] = {0, 1, 2, 3, 4, 6, 8, 12}, gap[8] = {1, 1, 1, 1, 2, 2, 4, 4};
+	const float scale = ldexpf(1, b[0] - 128);
+	for (int i = 0; i < 32; i++) {
+		const uint8_t code = i < 16 ? b[1 + i] & 15 : b[1 + i - 16] >> 4;
+		v[i] = (code & 8 ? -scale : scale) * twice[code & 7];
+		/* The power is that of the largest one, which is less than 16: it is cut to 12. */
+		if (reach != NULL)
+			reach[i] = scale * gap[code & 7];
+	}
+}
+
 static const struct acc_quant quants[] = {
 	{"Q4_0", 2, 32, 18, q4_0},
 	{"Q4_1", 3, 32, 20, q4_1},
@@ -149,6 +164,7 @@ static const struct acc_quant quants[] = {
 	{"Q4_K", 12, 256, 144, q4_k},
 	{"Q5_K", 13, 256, 176, q5_k},
 	{"Q6_K", 14, 256, 210, q6_k},
+	{"MXFP4", 39, 32, 17, mxfp4},
 };
 _Static_assert(sizeof quants / sizeof *quants == ACC_NENC - ACC_Q4_0, "a row for each");
 

@@ -109,9 +109,9 @@ read_base64(const struct acc_pay *p, uint8_t *out, struct acc_err *e)
 }
 
 static int
-read_deflated(const struct acc_pay *p, uint8_t *out, struct acc_err *e)
+read_deflated(const struct acc_pay *p, struct acc_roots *roots, uint8_t *out, struct acc_err *e)
 {
-	struct acc_deflated *d = acc_deflated_open(&p->ref, p->fd, e);
+	struct acc_deflated *d = acc_deflated_open(roots, &p->ref, p->fd, e);
 	int rc = d == NULL ? -1 : acc_deflated_read(d, out, (size_t)p->ref.len, e);
 	acc_deflated_close(d);
 	return rc;
@@ -128,7 +128,7 @@ read_pieces(const struct acc_pay *p, uint8_t *out, struct acc_err *e)
 
 /* Decode all of a small array, for strides to walk it. */
 static uint8_t *
-decode_whole(struct acc_pay *p, struct acc_err *e)
+decode_whole(struct acc_pay *p, struct acc_roots *roots, struct acc_err *e)
 {
 	const enum acc_enc enc = p->ref.enc;
 	const bool spelled = enc == ACC_LATIN1 || enc == ACC_BASE64;
@@ -149,7 +149,7 @@ decode_whole(struct acc_pay *p, struct acc_err *e)
 		rc = enc == ACC_LATIN1   ? read_latin1(p, mem, e)
 		     : enc == ACC_BASE64 ? read_base64(p, mem, e)
 		     : enc == ACC_MSCKPT ? read_pieces(p, mem, e)
-					 : read_deflated(p, mem, e);
+					 : read_deflated(p, roots, mem, e);
 	if (rc == 0 && p->ref.has_crc &&
 		!acc_crc_is(acc_crc32(0, mem, (size_t)p->ref.len), p->ref.crc32))
 		rc = acc_fail(e, ACC_EFORMAT, "checksum (CRC-32) does not match");
@@ -184,8 +184,8 @@ layout(struct acc_pay *p, struct acc_roots *roots, struct acc_err *e)
 	}
 	p->plain = !r->strided || (r->block.n == 0 && r->groups.n == 0 &&
 					  acc_contiguous(r->shape, r->stride, r->ndim));
-	if (p->plain && (r->enc == ACC_DEFLATE || r->enc == ACC_ZSTD)) {
-		p->deflated = acc_deflated_open(r, p->fd, e);
+	if (p->plain && acc_is_in_order(r->enc)) {
+		p->deflated = acc_deflated_open(roots, r, p->fd, e);
 		return p->deflated == NULL ? -1 : skip_header(p, e);
 	}
 	if (p->plain && r->enc == ACC_MSCKPT) {
@@ -198,7 +198,7 @@ layout(struct acc_pay *p, struct acc_roots *roots, struct acc_err *e)
 	if (p->plain)
 		return 0;
 	uint8_t *mem = NULL;
-	if (r->enc != ACC_STORED && r->enc < ACC_PARTS && (mem = decode_whole(p, e)) == NULL)
+	if (r->enc != ACC_STORED && r->enc < ACC_PARTS && (mem = decode_whole(p, roots, e)) == NULL)
 		return -1;
 	p->strided = acc_strided_open(r, p->fd, mem, p->parts, p->scaled, e);
 	if (p->strided == NULL)
@@ -220,7 +220,7 @@ open_pay(struct acc_pay *p, struct acc_roots *r, struct acc_str src, struct acc_
 		p->parts = rc < 0 ? NULL : acc_parted_open(r, &p->ref, e);
 		return p->parts == NULL ? -1 : layout(p, r, e);
 	}
-	if (acc_is_made(p->ref.enc)) {
+	if (acc_is_made(p->ref.enc) || p->ref.enc == ACC_CHUNKS) {
 		int rc = acc_ref_check(&p->ref, e);
 		return rc < 0 ? rc : layout(p, r, e);
 	}
@@ -248,7 +248,7 @@ acc_pay_open(struct acc_roots *r, struct acc_str src, const struct acc_ref *ref,
 	if (n > 0)
 		memcpy(p->name, ref->file.p + ref->file.n - n, n);
 	if (open_pay(p, r, src, e) < 0) {
-		if (ref->enc != ACC_PARTS && !acc_is_made(ref->enc))
+		if (ref->parts.n == 0)
 			acc_err_in(e, p->name);
 		acc_pay_close(p);
 		return NULL;

@@ -111,11 +111,19 @@ int acc_pieces_read(const struct acc_pieces *p, uint64_t at, void *out, size_t n
 	struct acc_err *e);
 void acc_pieces_close(struct acc_pieces *p);
 
-/* A compressed member from its start; see deflated.c. */
+/* What is read from its start on; see deflated.c. fd is borrowed; roots are for chunks alone. */
 struct acc_deflated;
-struct acc_deflated *acc_deflated_open(const struct acc_ref *ref, int fd, struct acc_err *e);
+struct acc_deflated *acc_deflated_open(struct acc_roots *roots, const struct acc_ref *ref, int fd,
+	struct acc_err *e);
 int acc_deflated_read(struct acc_deflated *d, void *out, size_t n, struct acc_err *e);
 void acc_deflated_close(struct acc_deflated *d);
+
+/* An array in chunks, from its start; see chunked.c. */
+struct acc_chunked;
+struct acc_chunked *acc_chunked_open(struct acc_roots *r, const struct acc_ref *ref,
+	struct acc_err *e);
+int acc_chunked_read(struct acc_chunked *x, uint64_t n, uint8_t *out, struct acc_err *e);
+void acc_chunked_close(struct acc_chunked *x);
 
 /* The median of the magnitudes that are finite and not 0, the lower one of two; 0 if there
  * are none. Reorders x. */

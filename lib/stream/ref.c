@@ -1,18 +1,21 @@
 #include "acc/stream.h"
 
+#include "io/chunks.h"
 #include "io/grid.h"
 #include "io/lora.h"
 #include "io/quant.h"
 
-static const char *const encodings[] = {"", "deflate", "zstd", "latin1", "base64", "msckpt"};
+static const char *const encodings[] = {"", "deflate", "zstd", "varint", "latin1", "base64",
+	"msckpt"};
 
 static const char *
 encoding(enum acc_enc enc)
 {
-	return enc <= ACC_MSCKPT ? encodings[enc]
-	       : enc == ACC_GRID ? "grid"
-	       : enc == ACC_LORA ? "lora"
-				 : acc_quant_of(enc)->name;
+	return enc <= ACC_MSCKPT   ? encodings[enc]
+	       : enc == ACC_GRID   ? "grid"
+	       : enc == ACC_LORA   ? "lora"
+	       : enc == ACC_CHUNKS ? "chunks"
+				   : acc_quant_of(enc)->name;
 }
 
 static int
@@ -44,9 +47,9 @@ acc_ref_put(struct acc_rec *r, const struct acc_ref *ref)
 		rc |= acc_add(r, "", "offset", acc_uint(ref->first));
 	if (ref->big_endian)
 		rc |= acc_add(r, "", "order", acc_ctext("big"));
-	if (ref->enc == ACC_PARTS || acc_is_made(ref->enc))
+	if (ref->parts.n > 0)
 		rc |= put_parts(r, &ref->parts);
-	if (acc_is_made(ref->enc))
+	if (ref->parts.n > 0 && ref->enc != ACC_PARTS)
 		rc |= acc_add(r, "", "enc", acc_ctext(encoding(ref->enc)));
 	if (ref->file.n == 0)
 		return rc < 0 ? ACC_ENOMEM : 0;
@@ -298,8 +301,21 @@ made(const struct acc_val *v, enum acc_enc *enc, struct acc_err *e)
 	struct acc_str s = ACC_STR("");
 	if (v != NULL && !acc_as_text(v, &s))
 		return wrong(e, ACC_REF_ENC);
-	*enc = s.n == 0 ? ACC_PARTS : acc_str_is(s, "grid") ? ACC_GRID : ACC_LORA;
-	return s.n == 0 || *enc == ACC_GRID || acc_str_is(s, "lora") ? 0 : wrong(e, ACC_REF_ENC);
+	for (int i = ACC_CHUNKS; i <= ACC_LORA; i++)
+		if (i == ACC_PARTS ? s.n == 0 : acc_str_is(s, encoding((enum acc_enc)i))) {
+			*enc = (enum acc_enc)i;
+			return 0;
+		}
+	return wrong(e, ACC_REF_ENC);
+}
+
+static int
+chunks(const struct acc_ref *ref, uint64_t *n, struct acc_err *e)
+{
+	struct acc_chunks c = {.count = 0};
+	int rc = acc_chunks_read(ref, &c, e);
+	*n = c.count;
+	return rc;
 }
 
 static int
@@ -330,12 +346,13 @@ parts(const struct acc_val *const v[ACC_REF_N], struct acc_ref *ref, struct acc_
 	const uint64_t size = acc_dtype_of(ref->dtype)->size;
 	struct acc_parts places = *p;
 	int rc = made(v[ACC_REF_ENC], &ref->enc, e);
-	places.nrows = acc_is_made(ref->enc) ? 0 : p->nrows;
+	places.nrows = ref->enc == ACC_PARTS ? p->nrows : 0;
 	if (rc == 0)
 		rc = acc_parts_count(&places, size, &n, e);
-	if (rc == 0 && acc_is_made(ref->enc))
-		rc = ref->enc == ACC_GRID ? acc_grid_read(p, &(struct acc_grid){0}, &n, e)
-					  : acc_lora_read(p, &(struct acc_lora){0}, &n, e);
+	if (rc == 0 && ref->enc != ACC_PARTS)
+		rc = ref->enc == ACC_GRID   ? acc_grid_read(p, &(struct acc_grid){0}, &n, e)
+		     : ref->enc == ACC_LORA ? acc_lora_read(p, &(struct acc_lora){0}, &n, e)
+					    : chunks(ref, &n, e);
 	if (rc < 0)
 		return rc;
 	ref->len = n * size;

@@ -174,7 +174,7 @@ struct tensor {
 	struct acc_str name, location;
 	uint64_t type;
 	struct acc_ref ref;
-	bool stored, outside, packed; /* as bytes; in another file; as numbers of any length */
+	bool stored, outside, apart; /* as bytes; in another file; as text, or in several fields */
 	bool has_len;
 };
 
@@ -251,16 +251,22 @@ parse(struct onnx *x, struct tensor *t, struct cursor c, struct acc_err *e)
 		case RAW_DATA:
 		case FLOAT_DATA:
 		case DOUBLE_DATA:
-			t->stored = f.type == BYTES;
-			t->packed = f.type != BYTES;
-			t->ref.off = f.off;
-			t->ref.len = f.u;
-			break;
 		case INT32_DATA:
 		case INT64_DATA:
 		case UINT64_DATA:
+			if (f.type == BYTES && f.u == 0)
+				break;
+			t->apart |= t->stored || f.type != BYTES;
+			t->stored = true;
+			t->ref.enc = f.number == INT32_DATA || f.number == INT64_DATA ||
+						     f.number == UINT64_DATA
+					     ? ACC_VARINT
+					     : ACC_STORED;
+			t->ref.off = f.off;
+			t->ref.len = f.u;
+			break;
 		case STRING_DATA:
-			t->packed = true;
+			t->apart = true;
 			break;
 		default:
 			break;
@@ -283,9 +289,9 @@ place(struct onnx *x, struct tensor *t, struct acc_file_info *info, struct acc_e
 	const uint8_t bits = types[t->type].bits;
 	if (bits == 0)
 		return acc_fail(e, ACC_EUNSUP, "strings are not decoded");
-	if (t->packed)
+	if (t->apart)
 		return acc_fail(e, ACC_EUNSUP,
-			"stored as numbers of varying length, which are not decoded");
+			"stored in several fields, which are not put together");
 	if (!acc_count(r->shape, r->ndim, &count) || count > UINT64_MAX / 128)
 		return acc_fail(e, ACC_EFORMAT, "impossible shape");
 	r->dtype = types[t->type].dtype;
@@ -305,6 +311,14 @@ place(struct onnx *x, struct tensor *t, struct acc_file_info *info, struct acc_e
 			return acc_err_in(e, t->location.p);
 		if (!t->has_len)
 			r->len = len;
+	}
+	if (r->enc == ACC_VARINT) {
+		/* That there are as many numbers is seen as they are read. */
+		r->clen = r->len;
+		r->len = len;
+		if (r->clen < len / acc_dtype_of(r->dtype)->size)
+			return acc_fail(e, ACC_EFORMAT, "other numbers than its shape needs");
+		return 0;
 	}
 	if (r->len != len)
 		return acc_fail(e, ACC_EFORMAT, "its shape needs %llu bytes, there are %llu",
