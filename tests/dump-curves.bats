@@ -450,7 +450,9 @@ as_python() { # file, name of what is expected
 		[ "$(points step,value accdump-read $f)" = $'1\t2.5\n2\t12.4375' ]
 		size=$(stat -c %s $f)
 		last=$(tail -n 1 $f)
-		for ((cut = 1; cut < ${#last}; cut++)); do
+		cut=1
+		[[ $f != *.jsonl ]] || cut=2 # an object that is closed is whole
+		for (( ; cut < ${#last}; cut++)); do
 			head -c $((size - cut)) $f >cut.${f#*.}
 			run -0 --separate-stderr accdump-read -f "$([ $f = whole.csv ] && echo csv || echo log)" cut.${f#*.}
 			# Of a log, what is left may be no line that anything would be read from.
@@ -459,6 +461,11 @@ as_python() { # file, name of what is expected
 			[ "$(points step,value accdump-read cut.${f#*.} 2>/dev/null)" = $'1\t2.5' ]
 		done
 	done
+	head -c -1 whole.jsonl >closed.jsonl
+	[ "$(points step,value accdump-read closed.jsonl)" = $'1\t2.5\n2\t12.4375' ]
+	printf '%s\n' '{"step": 1, "loss": 2.5}' '{"step": 2, "loss": 3, "a": {"b": "}"}' | head -c -1 >open.jsonl
+	run -0 --separate-stderr accdump-read open.jsonl
+	[[ $stderr == *"open.jsonl: line 2 is not judged"* ]]
 	printf ' iteration 1/ 9 | lm loss: 2.5 |\n iteration 2/ 9 | lm loss: 7.5 |\r iteration 3/ 9 | lm loss: 1' >cr.log
 	run -0 --separate-stderr accdump-read cr.log
 	[[ $stderr == *"cr.log: line 2 is not judged"* ]]

@@ -229,7 +229,7 @@ collect(struct words *w)
 {
 	*w = (struct words){0};
 	for (int i = 0; i < NGRAMMARS; i++)
-		for (int k = 0; k < 4 && grammars[i]->word[k] != NULL; k++)
+		for (int k = 0; k < 6 && grammars[i]->word[k] != NULL; k++)
 			w->of[i] |= acc_sieve_add(&w->sieve, grammars[i]->word[k]);
 }
 
@@ -290,14 +290,36 @@ one_line(struct log_reader *g, struct acc_str s, const struct words *w, struct a
 	return rc;
 }
 
+/* {"step": 1, "loss": 2.5}, closed. */
+static bool
+is_object(struct acc_str s)
+{
+	int depth = 0;
+	bool text = false;
+	for (uint32_t i = 0; i < s.n; i++) {
+		if (text && s.p[i] == '\\')
+			i++;
+		else if (s.p[i] == '"')
+			text = !text;
+		else if (!text)
+			depth += (s.p[i] == '{') - (s.p[i] == '}');
+		if (depth == 0)
+			return s.n > 2 && i == s.n - 1;
+	}
+	return false;
+}
+
 /* Of a last line without its end, what stands before its last carriage return: the rest may be a
- * part of a line, with 1 where 12.4375 was to come. Said where it would have been looked at. */
+ * part of a line, with 1 where 12.4375 was to come. Said where it would have been looked at. An object of JSON that
+ * is closed is whole. */
 static struct acc_str
 without_rest(struct log_reader *g, struct acc_str s, const struct words *w)
 {
 	const char *cr = s.n == 0 ? NULL : memrchr(s.p, '\r', s.n);
 	uint32_t whole = cr == NULL ? 0 : (uint32_t)(cr + 1 - s.p);
 	struct acc_str rest = {s.p + whole, s.n - whole};
+	if (is_object(rest))
+		return s;
 	if (rest.n > 0 && (g->cv.c->pattern != NULL || g->array.open || g->guess.of > 0 ||
 				  acc_sieve_find(&w->sieve, rest) != 0))
 		acc_curve_cut(g->cv.c, g->path, g->line);
@@ -436,6 +458,7 @@ survey(struct log_reader *g, const uint8_t *p, size_t n)
 	}
 	g->found = d.found;
 	g->trainer = d.trainer;
+	g->dicts = d.dicts;
 	g->step = d.first_step;
 	g->count.anew = d.count.anew;
 	g->guess.ordinal = d.guess.ordinal;

@@ -30,16 +30,23 @@ struct log_guess {
 	uint64_t before_key;
 	double before_value;
 	unsigned losses,
-		again;        /* lines with a loss, and those that repeat that of the line before */
-	char step[40];        /* what the log calls a step */
-	char header[512];     /* the last line without numbers, or a table's names */
-	bool placed;          /* a line that is nothing but a place, */
-	bool stepped;         /* no epoch, but a step, */
-	int64_t place;        /* which is this: later lines without one are of it, */
-	const char *mode;     /* and so is this */
-	bool borrowed;        /* the place of this line is that of an earlier one */
-	bool ordinal;         /* lines of an epoch name that alone, and are counted: */
-	uint64_t counted_key; /* those with this loss */
+		again;      /* lines with a loss, and those that repeat that of the line before */
+	char step[40];      /* what the log calls a step */
+	char header[512];   /* the last line without numbers, or a table's names */
+	bool placed;        /* a line that is nothing but a place, */
+	bool stepped;       /* no epoch, but a step, */
+	int64_t place;      /* which is this: later lines without one are of it, */
+	const char *mode;   /* and so is this */
+	bool borrowed;      /* the place of this line is that of an earlier one */
+	bool below;         /* the line before had a step and numbers, or stood below such: */
+	int64_t below_step; /* this, and what it was of; */
+	const char *below_mode;
+	const char *after; /* "Test:" of the last line that named no place, until one does */
+	bool announced;    /* the line before says that an evaluation comes, */
+	bool has_epoch;    /* after this epoch */
+	int64_t epoch;
+	bool ordinal;          /* lines of an epoch name that alone, and are counted: */
+	uint64_t counted_key;  /* those with this loss */
 	uint64_t step_keys[8]; /* names in lines with a step, by their hashes; */
 	bool has_step_keys;    /* a loss among them */
 	bool varied; /* a number is another than it was, and how many are the same, of the last: */
@@ -90,6 +97,7 @@ struct log_reader {
 	uint64_t found; /* a bit for each grammar that a line was of */
 	bool trainer;   /* a line of a trainer's own occurs: others' numbers are no curves
 			    * of their own right */
+	bool dicts;     /* lines that are dicts hold a loss: those without one are of it, too */
 	uint64_t line;
 	uint64_t points;
 	bool has_step;
@@ -120,7 +128,7 @@ struct log_reader {
 
 struct log_grammar {
 	const char *name;
-	const char *word[4]; /* of at least four characters; case counts */
+	const char *word[6]; /* of at least four characters; case counts */
 	bool trainer;
 	bool aside;     /* its lines hold no curves */
 	unsigned guess; /* > 0: it has no words, and is asked only where nothing else in the log is

@@ -219,6 +219,18 @@ put(struct log_reader *g, struct pair *f, int n, const int64_t *step, bool train
 	return rc < 0 ? rc : 1;
 }
 
+/* {"step": 500, "accuracy": 0.92}, between lines that have a loss. */
+static bool
+beside(const struct log_reader *g, struct acc_str s, const struct pair *f, int n)
+{
+	bool when = false;
+	s = acc_str_trim(s);
+	for (int i = 0; i < n; i++)
+		when = when ||
+		       ((is_step(f[i].key) || acc_str_is(f[i].key, "epoch")) && f[i].v.integer);
+	return g->dicts && when && n > 1 && s.n > 2 && s.p[0] == '{' && s.p[s.n - 1] == '}';
+}
+
 static int
 dict(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
@@ -234,17 +246,18 @@ dict(struct log_reader *g, struct acc_str s, struct acc_err *e)
 		n = parse(p, end, f);
 		if (n > 0 && announced(s, brace, &step))
 			has_step = true;
-		else if (n > 0 && !is_log(f, n, &step, &has_step, &train))
+		else if (n > 0 && !is_log(f, n, &step, &has_step, &train) && !beside(g, s, f, n))
 			n = 0;
 	}
 	if (n <= 0)
 		return 0;
+	g->dicts = g->dicts || train;
 	return put(g, f, n, has_step ? &step : NULL, train, evaluates(s), e);
 }
 
 const struct log_grammar acc_log_grammar_dict = {
 	.name = "dicts",
-	.word = {"loss", "step", "rollout ", "perf "},
+	.word = {"loss", "step", "rollout ", "perf ", "epoch", "iteration"},
 	.trainer = true,
 	.line = dict,
 };

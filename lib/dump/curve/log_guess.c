@@ -42,6 +42,10 @@ aside(struct acc_str s, const struct log_pair *f)
 	struct acc_str word = acc_log_last_word(f->key);
 	if (ACC_LOG_IS(word, names) || acc_str_ends(word, ".py"))
 		return true;
+	/* "__main__:train:58 -" of loguru. */
+	if (f->v.integer && f->key.p > s.p && f->key.p[-1] == ':' && f->end + 1 < s.p + s.n &&
+		f->end[0] == ' ' && f->end[1] == '-')
+		return true;
 	/* "(trainer:762)" and "olmo.train:1000": a logger's name and its line. */
 	if (f->v.integer && f->key.p > s.p && f->key.p[-1] == '(' && f->end < s.p + s.n &&
 		*f->end == ')')
@@ -269,6 +273,94 @@ step_of(struct log_reader *g, const struct log_place *at, const struct log_pair 
 	return g->step;
 }
 
+/* Says it nothing but these, and their units? */
+static bool
+only_pairs(struct acc_str s, const struct log_pair *f, int n)
+{
+	const char *p = s.p, *end = p + s.n;
+	for (int i = 0; i <= n; i++) {
+		const char *stop = i < n ? f[i].key.p : end, *unit = p;
+		while (i > 0 && unit < stop &&
+			(*unit == ' ' || ((*unit | 0x20) >= 'a' && (*unit | 0x20) <= 'z')))
+			unit++;
+		p = unit - p <= 4 ? unit : p;
+		for (; p < stop; p++)
+			if (strchr(" \t,;|%()[]{}*-", *p) == NULL || *p == '\0')
+				return false;
+		p = i < n ? f[i].end : end;
+	}
+	return n > 0;
+}
+
+static int
+put(struct log_reader *g, const char *mode, const struct log_pair *f, int n, int64_t step,
+	struct acc_err *e)
+{
+	int rc = 0;
+	for (int i = 0; i < n && rc == 0; i++) {
+		char buf[128];
+		rc = acc_log_put(g, mode, name_of(f, i, buf), step, &f[i].v, CURVE_GUESS, e);
+	}
+	return rc < 0 ? rc : 1;
+}
+
+/* What comes below this line is of this step. */
+static void
+stand(struct log_guess *u, int64_t step, const char *mode)
+{
+	u->below = true;
+	u->below_step = step;
+	u->below_mode = mode;
+}
+
+/* "    recon loss: 5.7  ppl: 293.2", below "epoch: 1, 11/125, lr: 0.0003": of the same step. 1: it is such. */
+static int
+below(struct log_reader *g, struct acc_str s, const struct log_pair *f, int n, bool found,
+	struct acc_err *e)
+{
+	struct log_guess *u = &g->guess;
+	u->below = u->below && !found && n > 0 && only_pairs(s, f, n);
+	if (!u->below)
+		return 0;
+	const char *mode = mode_of(s, &f[0]);
+	return put(g, *mode != '\0' ? mode : u->below_mode, f, n, u->below_step, e);
+}
+
+/* "testing in eval mode ...", "Evaluating": what comes next. */
+static bool
+announces(struct acc_str s)
+{
+	static const char *const words[] = {"testing", "evaluating", "validating", "evaluation",
+		"validation"};
+	uint32_t n = 0;
+	s = acc_str_trim(s);
+	while (n < s.n && (s.p[n] | 0x20) >= 'a' && (s.p[n] | 0x20) <= 'z')
+		n++;
+	const struct acc_str first = {s.p, n};
+	return ACC_LOG_IS(first, words);
+}
+
+/* What is of an evaluation though no word of the line says so. */
+static const char *
+carried(struct log_reader *g, struct acc_str s, const struct log_place *at, bool found,
+	const char *mode)
+{
+	struct log_guess *u = &g->guess;
+	const bool again = found && at->has_epoch && !at->has_step && u->announced &&
+			   u->has_epoch && u->epoch == at->epoch;
+	if (found) {
+		u->after = NULL;
+		u->has_epoch = at->has_epoch;
+		u->epoch = at->epoch;
+	} else if (*mode != '\0') {
+		u->after = mode;
+	} else if (u->after != NULL && acc_log_find(s, "Averaged stats") != NULL) {
+		/* DETR's and its heirs' mean of an evaluation. */
+		return *u->after == 'v' ? "val/mean/" : "test/mean/";
+	}
+	return again && *mode == '\0' ? "val/" : mode;
+}
+
 static int
 line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
@@ -281,13 +373,22 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	int n = acc_log_pairs(s, f, LOG_PAIRS);
 	note_rank(g, f, n);
 	n = curves_of(s, f, n, &at);
+	int rc = below(g, s, f, n, found, e);
+	if (rc != 0)
+		return rc;
+	const bool announced = n == 0 && !found && announces(s);
+	if (n == 0)
+		g->guess.announced = announced;
+	if (n == 0 && found && g->has_step && *acc_log_mode(s) != '\0')
+		stand(&g->guess, g->step, acc_log_mode(s));
 	if (!settle_place(g, s, &at, f, n, found) || n == 0 ||
 		(configures(s) && loss_of(f, n) == NULL))
 		return 0;
 	g->guess.borrowed = !found;
-	const char *mode = mode_of(s, &f[0]);
+	const char *mode = carried(g, s, &at, found, mode_of(s, &f[0]));
 	if (!found && *mode == '\0' && g->guess.mode != NULL)
 		mode = g->guess.mode;
+	g->guess.announced = false;
 	const bool trains = *mode == '\0' || *mode == 'm';
 	int64_t step = trains ? step_of(g, &at, f, n, &mode) : acc_log_through(g, &at, true);
 	if (trains) {
@@ -297,12 +398,10 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	}
 	if (acc_str_is(f[0].key, "is"))
 		f[0].key = named_before(s, &at);
-	for (int i = 0; i < n; i++) {
-		char buf[128];
-		int rc = acc_log_put(g, mode, name_of(f, i, buf), step, &f[i].v, CURVE_GUESS, e);
-		if (rc < 0)
-			return rc;
-	}
+	if ((rc = put(g, mode, f, n, step, e)) < 0)
+		return rc;
+	if (found)
+		stand(&g->guess, step, mode);
 	if (g->guess.step[0] == '\0' && g->guess.ordinal)
 		snprintf(g->guess.step, sizeof g->guess.step, "number of the line");
 	else if (g->guess.step[0] == '\0')

@@ -38,10 +38,12 @@ acc_log_number(const char *p, const char *end, struct acc_literal *v)
 	return q;
 }
 
-/* A word in front of a name belongs to it ("train loss", "top1 acc"), but not a level such as INFO. */
+/* A word in front of a name belongs to it ("train loss", "top1 acc", "PU Loss"), but not a level such as INFO. */
 static bool
 belongs(struct acc_str word)
 {
+	static const char *const levels[] = {"INFO", "DEBUG", "WARNING", "WARN", "ERROR",
+		"CRITICAL", "FATAL", "TRACE", "NOTICE", "SUCCESS", "AM", "PM", "UTC", "GMT", "CST"};
 	bool small = false;
 	uint32_t n = word.n;
 	while (n > 1 && digit(word.p[n - 1]))
@@ -51,7 +53,7 @@ belongs(struct acc_str word)
 		if (!letter(word.p[i]) && word.p[i] != '_')
 			return false;
 	}
-	return small;
+	return small || !ACC_LOG_IS(word, levels);
 }
 
 /* "top 5 acc: 0.39" and "head 2 loss: 1.1": behind the number that tells such things apart, where another word and a

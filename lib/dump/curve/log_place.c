@@ -21,7 +21,10 @@ static const char *const step_words[] = {"step", "steps", "global_step", "global
 	"globalstep", "train_step", "training_step", "_step", "episode", "iter", "iters",
 	"iteration", "it", "update", "updates", "num_updates"};
 /* With "/N" behind, or behind an epoch: alone it is a size. */
-static const char *const part_words[] = {"batch", "batches", "batch_idx", "batch_id", "minibatch"};
+static const char *const part_words[] = {"batch", "batches", "batch_idx", "batch_id", "batch_index",
+	"minibatch"};
+/* Of these, what is no size alone. */
+static const char *const index_words[] = {"batch_idx", "batch_id", "batch_index"};
 /* With both. */
 static const char *const short_words[] = {"i", "b", "it"};
 static const char *const epoch_words[] = {"epoch", "ep"};
@@ -81,13 +84,14 @@ count(const char *p, const char *end, int64_t *n, int64_t *of)
 	return q;
 }
 
-/* Behind an epoch, how far it is: "][10/100", " [640/60000", ":   100 / 1000 ". */
+/* Behind an epoch, how far it is: "][10/100", " [640/60000", ":   100 / 1000 ", ", 10/100 ". */
 static const char *
 within(const char *p, const char *end, int64_t *k, int64_t *of)
 {
 	const char *q = p;
 	acc_log_char(&q, end, ']');
-	if (!acc_log_char(&q, end, '[') && !acc_log_char(&q, end, ':'))
+	if (!acc_log_char(&q, end, '[') && !acc_log_char(&q, end, ':') &&
+		!acc_log_char(&q, end, ','))
 		return NULL;
 	return acc_log_of(&q, end, k, of) ? q : NULL;
 }
@@ -106,7 +110,8 @@ look(struct acc_str w, const char *end, struct log_place *at, bool *sure)
 		at->step = n;
 		at->of = of;
 	} else if (!at->has_step && (ACC_LOG_IS(w, part_words) || ACC_LOG_IS(w, short_words)) &&
-		   (r = count(q, end, &n, &of)) != NULL && (of > 0 || at->has_epoch) &&
+		   (r = count(q, end, &n, &of)) != NULL &&
+		   (of > 0 || at->has_epoch || ACC_LOG_IS(w, index_words)) &&
 		   (ACC_LOG_IS(w, part_words) || (of > 0 && at->has_epoch))) {
 		at->has_step = true;
 		at->step = n;
