@@ -296,7 +296,7 @@ actor.optim.lr\t3e-4\t\ndata.files\t[a, b]\t\nseed\t7\t\nrollout.top_k\t-1\t\nx@
 		'Python version: 3.10.14 (main) [GCC 11.2.0]' '[pip3] torch-npu==2.5.1' '[conda] numpy  1.26.4  pypi_0' >env.txt
 	[ "$(list key,value env.txt)" = $'torch\t2.5.1\npython\t3.10.14\ntorch_npu\t2.5.1\nnumpy\t1.26.4' ]
 	printf '%s\n' '+-----+' '| NVIDIA-SMI 550.54.15    Driver Version: 550.54.15    CUDA Version: 12.4 |' >smi.txt
-	[ "$(list key,value smi.txt)" = $'nvidia_driver\t550.54.15' ]
+	[ "$(list key,value smi.txt)" = $'nvidia_driver\t550.54.15\ncuda\t12.4' ]
 }
 
 @test "one name that others have, too, makes no framework" {

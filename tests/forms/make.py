@@ -267,6 +267,56 @@ form("episodes.log", "log", "episodes", "anybody", "-", "Avg_Reward 5 0 5 40 9; 
 form("header.log", "log", "a step in a line of its own", "anybody", "-", "loss 3 1000 0.26 3000 0.24; Loss_u 3 1000 0.5 3000 0.5",
      lines(lambda i: "-" * 40 + f"Iteration: {i * 1000}" + "-" * 40 + f"\nLoss: {.27 - i * .01:.5e} Loss_u: 5e-1", (1, 2, 3)))
 
+form("means.log", "log", "means of training and of a test", "DETR, MAE", "MetricLogger",
+     "loss 4 0 0.9 3 0.6; mean/loss 2 1 0.85 3 0.65; test/loss 2 1 1.9 3 1.7; test/mean/loss 2 1 1.95 3 1.75; "
+     "PU_Loss 2 0 0.5 1 0.4",
+     "".join(lines(lambda b: f"Epoch: [{e}]  [{b}/2]  eta: 0:00:10  lr: 0.001  loss: {.9 - .2 * e - .1 * b:.4f} "
+                   f"({.9 - .2 * e:.4f})  time: 0.5  max mem: 1000", range(2))
+             + f"Epoch: [{e}] Total time: 0:00:10 (0.5000 s / it)\nAveraged stats: lr: 0.001  loss: {.85 - .2 * e:.4f} "
+             f"({.8 - .2 * e:.4f})\nTest:  [0/1]  eta: 0:00:00  loss: {1.9 - .2 * e:.4f} (1.9)  time: 0.1\n"
+             f"Test: Total time: 0:00:00 (0.1 s / it)\nAveraged stats: loss: {1.95 - .2 * e:.4f} (1.9)\n"
+             f"[Epoch {e}] PU Loss: {.5 - .1 * e:.2f}\n" for e in (0, 1)))
+form("below.log", "log", "numbers below their step", "anybody", "-",
+     "recon_loss 4 1 5.9 32 5.3; kl_obj 4 1 0.5 32 0.5; val/test_acc 2 12 40.4 32 44.4",
+     "".join(lines(lambda i: f"epoch: {e}, {1 + i * 11}/20 8.8%, 2.9s per iter, lr: 0.0003, tr: 1.00\n    recon loss: "
+                   f"{5.9 - .4 * (e - 1) - .2 * i:.1f}  ppl:340.38, style loss: 1.1\n    kl obj: 0.5\n", range(2))
+             + f"==== evaluation at epoch: {e} iteration: 20 ====\ntest acc: {40.4 + 4 * (e - 1):.1f}%, spent: 206.1 s\n"
+             for e in (1, 2)))
+form("announced.log", "log", "an evaluation that a line announces", "anybody", "-",
+     "loss 4 0 2.5 3 1; eval_loss 4 0 2.7 3 1.2",
+     "".join(f"epoch: {e},  loss is: {2.5 - .5 * e:.12f}, acc is: 0.{e}5\ntesting in eval mode……\nepoch: {e},  loss is: "
+             f"{2.7 - .5 * e:.12f}, acc is: 0.{e}4\nNow continue training……\n" for e in range(4)))
+form("index.log", "log", "an index of batches", "loguru", "-", "loss 5 64 10.9 320 10.5",
+     lines(lambda i: f"2024-10-26 01:01:4{i}.115 | INFO     | __main__:train:58 - [0.0{i}%] batch_index={i * 64} "
+           f"loss={11 - i * .1:.4f}", range(1, 6)))
+form("beside.jsonl", "log", "objects without a loss beside others", "anybody", "-; its last line has no end",
+     "loss 3 1 0.9 3 0.7; accuracy 2 0 0.5 3 0.7",
+     '{"iteration": 0, "accuracy": 0.5, "n": 150}\n'
+     + lines(lambda i: f'{{"iteration": {i}, "loss": {1 - i * .1:.1f}, "lr": 0.1}}', range(1, 4))
+     + '{"iteration": 3, "accuracy": 0.7, "n": 150}')
+form("commands.sh", "shell", "several commands", "anybody", "-",
+     "lr=1e-4; epochs=5; command1.lr=3e-4; machine.num_devices=2",
+     "python prepare.py --lr 3e-4\nCUDA_VISIBLE_DEVICES=0 nohup ns-train splatfacto --lr 1e-4 \\\n"
+     "    --epochs 5 --machine.num-devices 2 > log 2>&1 &\n")
+form("components.cfg", "toml", "INI with values in JSON", "spaCy 3.8", "config.cfg",
+     'system.seed=0; model.@architectures="spacy.Tagger.v2"; optimizer.learn_rate=0.001',
+     "[system]\nseed = 0\ngpu_allocator = null\n\n[model]\n@architectures = \"spacy.Tagger.v2\"\nnO = null\n\n[optimizer]\n"
+     "learn_rate = 0.001\n")
+form("hps_config.py", "toml", "calls with names", "namedtuple", "config.py", "yelp.batch_size=128; yelp.lr=8e-4",
+     "from collections import namedtuple\n\nH = namedtuple('H', 'batch_size, lr')\n\nyelp = H(\n    batch_size=128, lr=8e-4)"
+     "  # a comment\n")
+form("arguments.py", "python", "defaults of argparse", "argparse", "-", "lr=0.1; dataset=cifar10; use_amp=False",
+     "import argparse\n\nparser = argparse.ArgumentParser()\nparser.add_argument('--lr', type=float, default=0.1)\n"
+     "parser.add_argument('--dataset', help='cifar10, or cifar100',\n                    default='cifar10')\n"
+     "parser.add_argument('-a', '--use-amp', action='store_true')\nparser.add_argument('--dir', default=os.getcwd())\n")
+form("smi.txt", "pip", "nvidia-smi", "driver 576.88", "-", "nvidia_driver=576.88; cuda=12.9; gpu=NVIDIA GeForce RTX 5060",
+     "\ufeffWed Aug  5 14:56:56 2026\n+------------------------------+\n| NVIDIA-SMI 576.88      Driver Version: 576.88      "
+     "CUDA Version: 12.9     |\n|   0  NVIDIA GeForce RTX 5060      WDDM  |   00000000:01:00.0  On |     N/A |\n"
+     "|  0%   45C    P0     32W /  145W |    2590MiB /   8151MiB |      1%      Default |\n")
+form("noted.txt", "pip", "versions as people note them", "anybody", "-",
+     "python=3.8.20; torch=2.0.1+cu118; cuda_runtime=11.8; gpu=NVIDIA A100",
+     "Python: 3.8.20 (default, Oct  3 2024)\nOS: Linux\nPyTorch: 2.0.1+cu118\nCUDA runtime: 11.8\nGPU: NVIDIA A100\n")
+
 with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
     for row in sorted(ROWS):
         f.write("\t".join(c or "-" for c in row) + "\n")

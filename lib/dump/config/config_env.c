@@ -29,6 +29,8 @@ next(struct acc_str *rest, struct acc_str *line)
 	const char *nl = memchr(rest->p, '\n', rest->n);
 	uint32_t n = nl == NULL ? rest->n : (uint32_t)(nl - rest->p);
 	*line = (struct acc_str){rest->p, n};
+	if (acc_str_starts(*line, "\xef\xbb\xbf"))
+		*line = (struct acc_str){line->p + 3, line->n - 3};
 	n += nl != NULL;
 	*rest = (struct acc_str){rest->p + n, rest->n - n};
 	if (line->n > 0 && line->p[line->n - 1] == '\r')
@@ -66,40 +68,98 @@ behind(struct acc_str line, const char *word, struct acc_str *v)
 	return n > 0 && !acc_str_is(*v, "None") && !acc_str_is(*v, "N/A");
 }
 
-/* What stands in a line of words. A line of nvidia-smi has two. */
+/* What stands in a line of words; begins: only at its beginning. */
 static const struct {
 	const char *word, *key;
+	bool begins;
 } reports[] = {
-	{"PyTorch version: ", "torch"},
-	{"Python version: ", "python"},
-	{"CUDA used to build PyTorch: ", "cuda"},
-	{"CUDA runtime version: ", "cuda_runtime"},
-	{"cuDNN version: ", "cudnn"},
-	{"Nvidia driver version: ", "nvidia_driver"},
-	{"CANN version: ", "cann"},
-	{"Driver Version: ", "nvidia_driver"},
-	{"CUDA Version: ", "cuda"},
-	{"| npu-smi ", "npu_driver"},
+	{"PyTorch version: ", "torch", false},
+	{"Python version: ", "python", false},
+	{"CUDA used to build PyTorch: ", "cuda", false},
+	{"CUDA runtime version: ", "cuda_runtime", false},
+	{"cuDNN version: ", "cudnn", false},
+	{"Nvidia driver version: ", "nvidia_driver", false},
+	{"CANN version: ", "cann", false},
+	{"Driver Version: ", "nvidia_driver", false},
+	{"CUDA Version: ", "cuda", false},
+	{"| npu-smi ", "npu_driver", false},
+	{"Python: ", "python", true},
+	{"PyTorch: ", "torch", true},
+	{"CUDA runtime: ", "cuda_runtime", true},
+	{"CUDA: ", "cuda", true},
+	{"cuDNN: ", "cudnn", true},
+	{"Driver: ", "nvidia_driver", true},
+	{"CANN: ", "cann", true},
+	{"torch_npu: ", "torch_npu", true},
+	{"Transformers: ", "transformers", true},
+	{"NumPy: ", "numpy", true},
 };
 
 static bool package(struct acc_str line, struct param *p);
 
-/* A line of collect_env, of nvidia-smi or npu-smi. */
+/* "|   0  NVIDIA GeForce RTX 5060      WDDM  |" of nvidia-smi, "GPU 0: NVIDIA A100", "GPU: NVIDIA A100". */
 static bool
-report(struct acc_str line, struct param *p)
+gpu(struct acc_str line, struct acc_str *name)
+{
+	struct acc_str s = acc_str_trim(line);
+	const bool box = s.n > 0 && s.p[0] == '|';
+	uint32_t n = box ? 1 : 3;
+	if (!box && !acc_str_starts(s, "GPU"))
+		return false;
+	while (n < s.n && (s.p[n] == ' ' || (s.p[n] >= '0' && s.p[n] <= '9')))
+		n++;
+	if (!box && (n == s.n || s.p[n++] != ':'))
+		return false;
+	s = acc_str_trim((struct acc_str){s.p + n, s.n - n});
+	if (box && !acc_str_starts(s, "NVIDIA ") && !acc_str_starts(s, "Tesla ") &&
+		!acc_str_starts(s, "GeForce "))
+		return false;
+	/* The name ends at two blanks, a bar, or a bracket with its number. */
+	for (n = 0; n < s.n && s.p[n] != '|' && s.p[n] != '(' &&
+		    !(s.p[n] == ' ' && n + 1 < s.n && s.p[n + 1] == ' ');
+		n++)
+		;
+	*name = acc_str_trim((struct acc_str){s.p, n});
+	return name->n > 0 && !(name->p[0] >= '0' && name->p[0] <= '9');
+}
+
+/* A line of collect_env, of nvidia-smi or npu-smi, which may say two things. */
+static int
+report(struct params *ps, struct acc_str line, struct param *p, struct acc_err *e)
 {
 	static const char *const marks[] = {"[pip3] ", "[pip] ", "[conda] "};
+	int rc = 0;
 	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
 		const uint32_t n = (uint32_t)strlen(marks[i]);
 		if (acc_str_starts(line, marks[i]))
-			return package((struct acc_str){line.p + n, line.n - n}, p);
+			return package((struct acc_str){line.p + n, line.n - n}, p)
+				       ? acc_params_add(ps, p, e)
+				       : 0;
 	}
-	for (size_t i = 0; i < sizeof reports / sizeof *reports; i++)
-		if (behind(line, reports[i].word, &p->value)) {
+	for (size_t i = 0; i < sizeof reports / sizeof *reports && rc == 0; i++)
+		if ((!reports[i].begins || acc_str_starts(line, reports[i].word)) &&
+			behind(line, reports[i].word, &p->value)) {
 			p->key = acc_str(reports[i].key);
-			return true;
+			rc = acc_params_add(ps, p, e);
 		}
-	return false;
+	if (rc == 0 && gpu(line, &p->value)) {
+		p->key = ACC_STR("gpu");
+		rc = acc_params_add(ps, p, e);
+	}
+	return rc;
+}
+
+/* "Python: 3.8.20" and "PyTorch: 2.0.1", as people note it down. */
+static bool
+noted(struct acc_str text)
+{
+	struct acc_str line;
+	bool python = false, torch = false;
+	while (next(&text, &line)) {
+		python = python || acc_str_starts(line, "Python: ");
+		torch = torch || acc_str_starts(line, "PyTorch: ");
+	}
+	return python && torch;
 }
 
 /* Is it one of these? */
@@ -111,7 +171,7 @@ is_report(struct acc_str text)
 	for (size_t i = 0; text.n > 0 && i < sizeof words / sizeof *words; i++)
 		if (memmem(text.p, text.n, words[i], strlen(words[i])) != NULL)
 			return true;
-	return false;
+	return noted(text);
 }
 
 /* "torch 2.1.0 [/path]", "torch==2.1.0", "torch @ file:///x" */
@@ -206,6 +266,7 @@ probe_pip(const struct acc_probe *p)
 	return freeze && good > bad ? 70 : 0;
 }
 
+/* form: NULL for reports. */
 static int
 read_lines(struct params *ps, line_fn *form, enum dialect d, struct acc_err *e)
 {
@@ -214,7 +275,9 @@ read_lines(struct params *ps, line_fn *form, enum dialect d, struct acc_err *e)
 	int rc = 0;
 	while (rc == 0 && next(&rest, &line)) {
 		p.line++;
-		if (form(line, &p))
+		if (form == NULL)
+			rc = report(ps, line, &p, e);
+		else if (form(line, &p))
 			rc = acc_params_add(ps, &p, e);
 	}
 	return rc;
@@ -241,7 +304,7 @@ read_pip(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	int rc = acc_params_open(&ps, c, path, e);
 	const struct acc_str text = {(const char *)ps.text.p, (uint32_t)ps.text.n};
 	if (rc == 0)
-		rc = read_lines(&ps, is_report(text) ? report : package, DIALECT_PIP, e);
+		rc = read_lines(&ps, is_report(text) ? NULL : package, DIALECT_PIP, e);
 	for (size_t i = 0; i < ps.n; i++)
 		acc_param_fold((char *)ps.p[i].key.p, ps.p[i].key.n);
 	if (rc == 0)

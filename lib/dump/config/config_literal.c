@@ -177,7 +177,7 @@ skip(struct reader *r, bool nested)
 static bool
 is_dict(const struct reader *r)
 {
-	return *r->p == '{' || (!r->toml && r->end - r->p > 5 && memcmp(r->p, "dict(", 5) == 0);
+	return *r->p == '{' || (!r->toml && acc_python_call(r->p, r->end) > 0);
 }
 
 /* A list without tables, as [a, b]. */
@@ -227,6 +227,7 @@ key_part(struct reader *r, int *rc)
 	if (r->p < r->end && (*r->p == '"' || *r->p == '\''))
 		return string(r, rc);
 	const char *q = r->p;
+	q += r->ini && q < r->end && *q == '@';
 	while (q < r->end && (name_char(*q) || (*q == '-' && r->toml)))
 		q++;
 	*rc |= acc_buf_add(&r->text, r->p, (size_t)(q - r->p));
@@ -260,10 +261,10 @@ dotted(struct reader *r, int *rc)
 static int
 table(struct reader *r, int depth, struct acc_err *e)
 {
-	const bool call = *r->p != '{', colons = !call && !r->toml;
-	const char close = call ? ')' : '}';
+	const bool called = *r->p != '{', colons = !called && !r->toml;
+	const char close = called ? ')' : '}';
 	int rc = 0;
-	r->p += call ? 5 : 1;
+	r->p += called ? acc_python_call(r->p, r->end) : 1;
 	while (rc == 0 && !at_char(r, close)) {
 		const uint32_t before = r->nkey;
 		const uint64_t line = r->line;
@@ -311,14 +312,12 @@ leave(struct reader *r, uint64_t line)
 static int
 tables(struct reader *r, int depth, struct acc_err *e)
 {
-	const char *start = r->p, *q = start;
+	const char *start = r->p;
 	const uint64_t line = r->line;
 	const size_t had = r->ps.n;
 	const unsigned left = r->left;
 	const uint32_t nkey = r->nkey;
-	while (q < r->end && *q != '{' && !(r->end - q > 5 && memcmp(q, "dict(", 5) == 0))
-		q++;
-	int rc = q == r->end ? ACC_EFORMAT : is_dict(r) ? table(r, depth, e) : items(r, depth, e);
+	int rc = is_dict(r) ? table(r, depth, e) : items(r, depth, e);
 	blanks(r, depth > 0);
 	if (rc == 0 && (r->p == r->end || *r->p == '\n' || *r->p == ';' ||
 			       (depth > 0 && strchr(",)]}", *r->p) != NULL)))
@@ -515,7 +514,7 @@ lines(struct reader *r, struct acc_err *e)
 			class(r);
 		else if (r->of.n > 0 && (c == ' ' || c == '\t'))
 			rc = inside(r, e);
-		else if (c == '"' || c == '\'' ? r->toml : name_char(c))
+		else if (c == '"' || c == '\'' ? r->toml : name_char(c) || (c == '@' && r->ini))
 			rc = assignment(r, e);
 		else if (c == '"' || c == '\'')
 			rc = string(r, &rc) ? 0 : ACC_EFORMAT; /* what a module says of itself */

@@ -10,6 +10,10 @@
  *
  * Calls that set up a recorder are read with all their arguments, also over several lines.
  *
+ * So are the defaults of argparse, which a command line may change:
+ *
+ *	parser.add_argument('--lr', type=float, default=0.1)      lr 0.1, perhaps
+ *
  * The first parameter, script, is the file itself.
  */
 #include "dump/config/param.h"
@@ -73,8 +77,9 @@ struct script {
 	struct params ps;
 	struct acc_map known; /* names that were given a whole number -> index in number[] */
 	uint64_t line;
-	bool text;  /* inside a string of several lines, */
-	char quote; /* that ends so */
+	unsigned left; /* defaults of argparse that are no literals */
+	bool text;     /* inside a string of several lines, */
+	char quote;    /* that ends so */
 };
 
 static bool
@@ -297,6 +302,57 @@ environment(struct script *sc, struct acc_str s, struct acc_err *e)
 	return put(sc, key, v, DIALECT_EXPORT, e);
 }
 
+/* Is it a literal, as it stands? */
+static bool
+is_literal(struct acc_str v)
+{
+	struct acc_literal number;
+	v = acc_str_trim(v);
+	if (v.n == 0)
+		return false;
+	return acc_literal_all(v, &number) || acc_word_in("True False None", v) ||
+	       ((v.p[0] == '"' || v.p[0] == '\'') && v.p[v.n - 1] == v.p[0]) ||
+	       (v.p[0] == '[' && v.p[v.n - 1] == ']' && memchr(v.p, '(', v.n) == NULL);
+}
+
+/* What is behind add_argument(: '--lr', type=float, default=0.1. A command line may say otherwise. */
+static int
+default_of(struct script *sc, struct acc_str s, struct acc_err *e)
+{
+	char text[512], name[128] = "";
+	struct acc_str value = {NULL, 0};
+	uint32_t n = 0;
+	for (bool more = true; more;) {
+		struct acc_str raw = first(s), v = acc_str_trim(raw);
+		while (v.n > 0 && (*v.p == '\n' || *v.p == '\r'))
+			v = acc_str_trim(from(v, 1));
+		more = raw.n < s.n && s.p[raw.n] == ',';
+		s = from(s, raw.n + 1);
+		if (v.n > 4 && (v.p[0] == '"' || v.p[0] == '\'') &&
+			acc_str_starts(from(v, 1), "--") && bare(v).n < sizeof name)
+			n = (uint32_t)snprintf(name, sizeof name, "%.*s",
+				ACC_PRS(from(bare(v), 2)));
+		else if (acc_str_starts(v, "default") &&
+			 acc_str_starts(acc_str_trim(from(v, 7)), "="))
+			value = argument(from(acc_str_trim(from(v, 7)), 1), text, sizeof text);
+		else if (acc_str_starts(v, "action") && value.p == NULL &&
+			 memmem(v.p, v.n, "store_true", 10) != NULL)
+			value = ACC_STR("False");
+	}
+	if (n == 0 || value.p == NULL)
+		return 0;
+	sc->left += !is_literal(value);
+	if (!is_literal(value))
+		return 0;
+	acc_param_fold(name, n);
+	const struct param p = {.key = {name, n},
+		.value = bare(value),
+		.line = sc->line,
+		.dialect = DIALECT_CODE,
+		.maybe = true};
+	return acc_params_add(&sc->ps, &p, e);
+}
+
 /* A name, and what follows it. */
 static int
 found(struct script *sc, struct acc_str name, struct acc_str rest, bool definition,
@@ -315,6 +371,12 @@ found(struct script *sc, struct acc_str name, struct acc_str rest, bool definiti
 		int rc = recorder(sc, name, s, e);
 		if (rc != 0)
 			return rc < 0 ? rc : 0;
+	}
+	if (call && !definition && ends(name, "add_argument")) {
+		enum { REACH = 4096 };
+		const ptrdiff_t rest_n = (const char *)sc->ps.text.p + sc->ps.text.n - s.p - 1;
+		return default_of(sc,
+			(struct acc_str){s.p + 1, (uint32_t)(rest_n < REACH ? rest_n : REACH)}, e);
 	}
 	for (size_t i = 0; call && !definition && i < sizeof calls / sizeof *calls; i++)
 		if (ends(name, calls[i].tail))
@@ -400,10 +462,9 @@ read_python(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		rc = lines(&sc, e);
 	if (rc == 0)
 		rc = acc_params_put(&sc.ps, "python", DIALECT_CODE, "", e);
-	if (rc == 0 && sc.ps.n == 1 && sc.ps.text.n > 0 &&
-		memmem(sc.ps.text.p, sc.ps.text.n, "add_argument(", 13) != NULL)
-		acc_dump_note(c, path,
-			"defaults of argparse are not read, and no seed or switch was found");
+	if (rc == 0 && sc.left > 0)
+		acc_dump_note(c, path, "defaults of argparse that are no literals are not read: %u",
+			sc.left);
 	acc_map_release(&sc.known);
 	acc_params_close(&sc.ps);
 	return rc;

@@ -17,10 +17,11 @@
 struct script {
 	struct params ps;
 	struct acc_err *e;
-	bool command;   /* one that trains was found */
-	bool overrides; /* of Hydra: names are the program's own */
-	bool yacs;      /* in capitals, without a sign */
-	unsigned left;  /* words of it that are no options; the first: */
+	bool command;      /* one that trains was found */
+	unsigned commands; /* how many of them so far */
+	bool overrides;    /* of Hydra: names are the program's own */
+	bool yacs;         /* in capitals, without a sign */
+	unsigned left;     /* words of it that are no options; the first: */
 	uint32_t left_line;
 	char left_word[64];
 };
@@ -39,7 +40,8 @@ put(struct script *sc, struct acc_str key, struct acc_str value, uint32_t line, 
 		.value = value,
 		.line = line,
 		.dialect = d,
-		.maybe = maybe};
+		.maybe = maybe,
+		.command = d == DIALECT_EXPORT ? 0 : sc->commands};
 	return acc_params_add(&sc->ps, &p, sc->e);
 }
 
@@ -221,11 +223,16 @@ is_trainer(struct acc_str s)
 	static const char *const names[] = {"llamafactory-cli", "lmf", "swift", "megatron",
 		"axolotl", "tune", "litgpt", "colossalai", "xtuner", "trl", "fairseq-train", "nemo",
 		"paddleformers-cli", "mmrazor", "mim"};
+	static const char *const parts[] = {"train", "finetune"}; /* ns-train, onmt_train */
 	const char *slash = s.n == 0 ? NULL : memrchr(s.p, '/', s.n);
 	if (slash != NULL)
 		s = (struct acc_str){slash + 1, (uint32_t)(s.p + s.n - slash) - 1};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (acc_str_is(s, names[i]))
+			return true;
+	for (size_t i = 0; s.n > 0 && i < sizeof parts / sizeof *parts; i++)
+		if (memmem(s.p, s.n, parts[i], strlen(parts[i])) != NULL &&
+			memchr(s.p, '.', s.n) == NULL)
 			return true;
 	return false;
 }
@@ -269,6 +276,7 @@ command(void *arg, const struct acc_shell_word *w, uint32_t n, bool maybe)
 	if (at == n)
 		return options(sc, w, n, DIALECT_OTHER, maybe);
 	sc->command = true;
+	sc->commands++;
 	int rc = options(sc, w, at, DIALECT_LAUNCH, maybe);
 	at += names_task;
 	return rc < 0 ? rc : options(sc, w + at + 1, n - at - 1, DIALECT_OTHER, maybe);
@@ -353,6 +361,33 @@ probe(const struct acc_probe *p)
 	return acc_str_ends(p->base, ".sh") ? 70 : begins(s) ? 50 : 0;
 }
 
+/* Of several commands that train the one with the most options is the script's own; what the others are given has
+ * their number before its name. */
+static int
+apart(struct script *sc, struct acc_err *e)
+{
+	unsigned best = 1, most = 0, n = 0, of = 0;
+	for (size_t i = 0; i < sc->ps.n; i++) { /* those of a command stand together */
+		const unsigned c = sc->ps.p[i].command;
+		n = c != of ? 1 : n + 1;
+		of = c;
+		best = c > 0 && n > most ? c : best;
+		most = c > 0 && n > most ? n : most;
+	}
+	for (size_t i = 0; i < sc->ps.n; i++) {
+		struct param *p = &sc->ps.p[i];
+		char name[280];
+		if (p->command == best || p->command == 0)
+			continue;
+		p->key.n = (uint32_t)snprintf(name, sizeof name, "command%u.%.*s", p->command,
+			ACC_PRS(p->key));
+		p->key.p = acc_arena_copy(&sc->ps.mem, name, p->key.n);
+		if (p->key.p == NULL)
+			return acc_nomem(e);
+	}
+	return 0;
+}
+
 static int
 read_script(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
@@ -361,6 +396,8 @@ read_script(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	int rc = acc_params_open(&sc.ps, c, path, e);
 	if (rc == 0)
 		rc = acc_shell_read((const char *)sc.ps.text.p, sc.ps.text.n, &h, e);
+	if (rc == 0 && sc.commands > 1)
+		rc = apart(&sc, e);
 	if (rc == 0)
 		rc = acc_params_put(&sc.ps, "shell",
 			sc.overrides ? acc_params_own(&sc.ps) : acc_params_guess(&sc.ps),

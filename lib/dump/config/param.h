@@ -17,8 +17,9 @@ struct param {
 	uint64_t line;
 	enum dialect dialect;
 	bool maybe;
-	bool few;    /* whose it is, few names say */
-	bool record; /* line is the number of a record */
+	bool few;         /* whose it is, few names say */
+	bool record;      /* line is the number of a record */
+	unsigned command; /* of a script that gives several: which, counted from 1; 0: of none */
 };
 
 struct params {

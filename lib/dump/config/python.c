@@ -20,6 +20,24 @@ acc_python_indent(const char *p, const char *end)
 	return (uint32_t)(q - p);
 }
 
+uint32_t
+acc_python_call(const char *p, const char *end)
+{
+	const char *q = p, *name;
+	while (q < end && (name_char(*q) || *q == '.'))
+		q++;
+	if (q == p || q == end || *q++ != '(')
+		return 0;
+	const uint32_t n = (uint32_t)(q - p);
+	if (n == 5 && memcmp(p, "dict(", 5) == 0)
+		return n;
+	while (q < end && (*q == ' ' || *q == '\t' || *q == '\n' || *q == '\r'))
+		q++;
+	for (name = q; q < end && name_char(*q); q++)
+		;
+	return q > name && end - q > 1 && *q == '=' && q[1] != '=' ? n : 0;
+}
+
 /* Is a script in Python nothing but assignments? Of each line that begins one. */
 bool
 acc_python_only_assigns(struct acc_str s)
@@ -102,6 +120,7 @@ acc_text_is_ini(struct acc_str s)
 		const uint32_t len = nl == NULL ? s.n : (uint32_t)(nl - s.p);
 		const struct acc_str t = acc_str_trim((struct acc_str){s.p, len});
 		const char *q = t.p, *end = t.p + t.n;
+		q += q < end && *q == '@'; /* "@architectures" of spaCy */
 		while (q < end && (name_char(*q) || *q == '-' || *q == '.'))
 			q++;
 		const struct acc_str name = {t.p, (uint32_t)(q - t.p)};

@@ -6,6 +6,8 @@
 
 /* Blanks at p. */
 uint32_t acc_python_indent(const char *p, const char *end);
+/* "dict(" and "HParams(lr=0.1" at p: how long it is up to what it holds; 0: no such call. */
+uint32_t acc_python_call(const char *p, const char *end);
 /* Is it nothing but assignments? Of each line that begins one. */
 bool acc_python_only_assigns(struct acc_str s);
 /* Does the name of a file say that it configures? Then what it calls and defines does not hinder. */
