@@ -70,6 +70,20 @@ mark_makers(const struct part_side *d, uint32_t step, uint8_t *mark, uint8_t as)
 			mark[d->value[i].maker] |= as;
 }
 
+/* Is all that a step takes made of numbers that stand in the program? */
+static bool
+is_constant(const struct part_side *d, uint32_t step)
+{
+	const struct part_step *s = &d->step[step];
+	for (uint32_t i = s->value; i < s->value + s->n; i++) {
+		const struct part_value *v = &d->value[i];
+		if (!v->out && (v->bridged || (v->maker != ACC_NOCALL ? !d->step[v->maker].constant
+								      : v->real && v->count > 1)))
+			return false;
+	}
+	return true;
+}
+
 static void
 find_lost(struct parting *p, struct part_side *d, uint8_t *mark)
 {
@@ -86,6 +100,7 @@ find_lost(struct parting *p, struct part_side *d, uint8_t *mark)
 	}
 	for (uint32_t i = 0; i < d->nstep; i++) {
 		struct part_step *s = &d->step[i];
+		s->constant = is_constant(d, i);
 		s->first = s->lost;
 		for (uint32_t j = s->value; j < s->value + s->n; j++) {
 			const struct part_value *v = &d->value[j];
@@ -224,6 +239,27 @@ mark_stretch(const struct parting *p, int side, uint8_t *mark)
 	}
 }
 
+/* Does a step make numbers of constants that the other side does not have, where that makes as many, and no less once,
+ * that this one does not have? Tables are made in many ways, of which some values are the same in all. */
+static bool
+makes_others(const struct parting *p, const struct part_side *d, uint32_t step)
+{
+	const struct part_side *o = &p->side[d == &p->side[ACC_A]];
+	const struct part_step *s = &d->step[step];
+	for (uint32_t i = s->value; i < s->value + s->n; i++) {
+		const struct part_value *v = &d->value[i];
+		if (!v->out || !v->real || v->count == 1 || acc_part_agrees(p, v))
+			continue;
+		for (uint32_t j = 0; j < o->nvalue; j++) {
+			const struct part_value *w = &o->value[j];
+			if (w->out && w->real && w->count == v->count && o->step[w->step].constant &&
+				o->step[w->step].lost && !acc_part_agrees(p, w))
+				return true;
+		}
+	}
+	return false;
+}
+
 /* What is made of constants, as masks are, is none of it where nothing shows that it differs. */
 static void
 drop_constants(const struct parting *p, struct part_side *d)
@@ -237,7 +273,7 @@ drop_constants(const struct parting *p, struct part_side *d)
 						  (v->maker != ACC_NOCALL &&
 							  (d->step[v->maker].in || v->bridged)));
 		}
-		s->in &= fed;
+		s->in &= fed || (s->constant && makes_others(p, d, i));
 	}
 }
 

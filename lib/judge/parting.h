@@ -44,6 +44,7 @@ struct part_step {
 	bool lost;  /* and it leads to the end */
 	bool first; /* lost, though all that it takes agrees or nobody computed it */
 	bool in;    /* part of the stretch */
+	bool constant; /* made of numbers that stand in the program */
 };
 
 struct part_side {
