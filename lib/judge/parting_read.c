@@ -266,6 +266,8 @@ acc_part_off(const struct part_value *x, const struct part_value *y)
 	const double norm = y->stat[PART_NORM], rms = norm / sqrt((double)y->count);
 	const double most = fmax(fabs(y->stat[PART_MAX]), fabs(y->stat[PART_MIN]));
 	double off = fabs(x->stat[PART_NORM] - norm) / norm;
+	if (x->count == 1) /* msprobe leaves out the minus of a loss */
+		return off;
 	off = fmax(off, fabs(x->stat[PART_MEAN] - y->stat[PART_MEAN]) / rms);
 	/* Of single elements more is chance. */
 	off = fmax(off, fabs(x->stat[PART_MAX] - y->stat[PART_MAX]) / (2 * most));
