@@ -73,6 +73,9 @@ is_guess(const struct scan *s, const struct suspect *x)
 	/* Of an optimizer that is written out, many tensors are alike: it is compared by the weights that it gives. */
 	if (x->role == ROLE_IN && s->other && acc_call_steps(&c->call[x->call]))
 		return true;
+	if ((x->role == ROLE_IN || x->role == ROLE_ARG) && s->other && c->call[x->call].writes &&
+		!acc_given_alike(c, x->call))
+		return true;
 	if (is_sure(s, x))
 		return false;
 	if (x->role == ROLE_ARG && gives_other_shape(c, x->call))
