@@ -20,6 +20,7 @@ static const struct cli_opt options[] = {
 	{258, "ranks", "A=B,...", "rank A of the device belongs to rank B of the bench"},
 	{'m', "map", "FILE", "a mapping file of msprobe: data, API, cell or layer"},
 	{259, "rename", "RULE", "rename modules: OLD=NEW, s/REGEX/TEXT/, @FILE"},
+	{262, "modules", NULL, "pair calls of modules, in place of the op calls in them"},
 	{261, "regex", "PATTERN", "read logs by a pattern with named groups"},
 	{260, "write-map", "FILE", "write the pairs as a data mapping file"},
 	{'l', "list", NULL, "list the ways of pairing"},
@@ -41,6 +42,7 @@ struct input {
 	struct acc_rec *data; /* the payload record at which reading stands */
 	uint64_t place, off;  /* of that: which pair it belongs to, and the byte in its tensor */
 	struct acc_align *al;
+	struct acc_modules *modules; /* or NULL */
 	struct acc_maps *rules; /* for the tags of the device; or NULL */
 	struct cli_out *out;
 	int64_t first, last; /* steps of what came since the last step record */
@@ -90,7 +92,7 @@ open_input(struct input *in)
 }
 
 static int
-take(void *arg, struct acc_rec *r)
+take_whole(void *arg, struct acc_rec *r)
 {
 	struct input *in = arg;
 	struct acc_err e = {0};
@@ -112,6 +114,38 @@ take(void *arg, struct acc_rec *r)
 	if (step > in->last)
 		in->last = step;
 	return 0;
+}
+
+static int
+take(void *arg, struct acc_rec *r)
+{
+	struct input *in = arg;
+	struct acc_err e = {0};
+	if (in->modules == NULL)
+		return take_whole(in, r);
+	if (acc_modules_add(in->modules, r, &e) < 0)
+		cli_die_err(&e);
+	return 0;
+}
+
+/* Behind the last record of a side: what modules there were. */
+static void
+end_modules(struct input *in)
+{
+	struct acc_err e = {0};
+	uint64_t nowhere;
+	if (in->modules == NULL)
+		return;
+	if (acc_modules_end(in->modules, &e) < 0)
+		cli_die_err(&e);
+	if (acc_modules_count(in->modules, &nowhere) == 0 && nowhere > 0)
+		cli_die("%s: --modules: no op call says in which module it ran", in->path);
+	if (nowhere > 0)
+		cli_warn("%s: %llu records of op calls do not say in which module they ran, and are left"
+			 " out",
+			in->path, (unsigned long long)nowhere);
+	acc_modules_close(in->modules);
+	in->modules = NULL;
 }
 
 static void
@@ -164,6 +198,8 @@ read_inputs(struct input in[2])
 		for (int s = 0; s < 2; s++)
 			more[s] = more[s] && read_record(&in[s]);
 	if (in[0].step.kind.n > 0 || in[1].step.kind.n > 0) {
+		if (in[0].modules != NULL)
+			cli_die("--modules: of a recording that is followed no module is whole");
 		if (in[0].step.kind.n == 0 || in[1].rd != NULL)
 			cli_die("a recording that is followed is the device, and its bench is a dump"
 				" that is named: accdump-read --follow REC | accalign - BENCH");
@@ -171,6 +207,8 @@ read_inputs(struct input in[2])
 	}
 	if (in[1].rd == NULL)
 		read_dump(&in[1], take);
+	end_modules(&in[0]);
+	end_modules(&in[1]);
 	return true;
 }
 
@@ -603,6 +641,8 @@ main(int argc, char **argv)
 	struct job job = {.way = acc_aligners[0]};
 	int64_t(*steps)[2] = NULL, (*ranks)[2] = NULL;
 	const char *pattern = NULL;
+	struct acc_err e = {0};
+	bool modules = false;
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;)
 		switch (key) {
 		case 256:
@@ -621,6 +661,9 @@ main(int argc, char **argv)
 		case 'm':
 		case 259:
 			job.rules = rule(job.rules, key, optarg);
+			break;
+		case 262:
+			modules = true;
 			break;
 		case 261:
 			pattern = optarg;
@@ -648,6 +691,9 @@ main(int argc, char **argv)
 		in[s].out = out;
 		in[s].pattern = pattern;
 		in[s].first = in[s].last = -1;
+		if (modules &&
+			(in[s].modules = acc_modules_open(take_whole, &in[s], &e)) == NULL)
+			cli_die_err(&e);
 	}
 	if (pattern != NULL && in[0].rd != NULL && in[1].rd != NULL)
 		cli_usage("--regex: both operands are streams; it is for logs");

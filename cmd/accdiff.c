@@ -16,6 +16,7 @@
 enum {
 	HTML = 256,
 	XLSX,
+	MODULES,
 	RENAME,
 	MAP,
 	STEPS,
@@ -62,6 +63,7 @@ static const struct cli_opt other_options[] = {
 	{'s', "step", "LIST", "these steps only, such as 0,2-4"},
 	{'r', "rank", "LIST", "these ranks only"},
 	{'o', "op", "GLOB,...", "these op calls only"},
+	{MODULES, "modules", NULL, "compare calls of modules, in place of the op calls in them"},
 	{RENAME, "rename", "RULE", "rename modules: OLD=NEW, s/REGEX/TEXT/, @FILE"},
 	{MAP, "map", "FILE", "a mapping file of msprobe"},
 	{STEPS, "steps", "A=B,...", "step A of the device belongs to step B of the bench"},
@@ -122,6 +124,7 @@ static const struct {
 } handed[] = {
 	{REGEX, READING},
 	{NAME_REGEX, READING},
+	{MODULES, ALIGNING | TENSORS},
 	{RENAME, ALIGNING},
 	{MAP, ALIGNING},
 	{STEPS, ALIGNING},
@@ -170,7 +173,7 @@ hand(struct diff_opt *o, int key, const char *arg)
 		known++;
 	for (size_t i = 0; i < sizeof handed / sizeof *handed; i++)
 		to |= handed[i].key == key ? handed[i].to : 0;
-	const char *word = diff_text("--%s=%s", known->name, arg);
+	const char *word = arg == NULL ? diff_text("--%s", known->name) : diff_text("--%s=%s", known->name, arg);
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
 		if (to & 1u << i)
 			cli_append(&lists[i]->v, &lists[i]->n, word);

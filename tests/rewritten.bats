@@ -63,3 +63,46 @@ setup() {
 		[[ $output != *'"name":"Tensor.tri'*'"what":"culprit"'* ]]
 	done
 }
+
+@test "networks as modules: what goes past what the bench computes, a table made otherwise, rows in another order" {
+	local c side other want
+	while read -r c side want; do
+		[ "$side" = device ] && other=bench || other=device
+		run -1 accdiff -f json "fault/$c/$side" "fault/$c/$other"
+		[ "$(jq -r 'select(.kind == "finding" and .what == "culprit") | .name' <<<"$output")" = "$want" ] || { echo "$c $side: $output"; return 1; }
+	done <<-EOF
+		schnet-shifted device Functional.softplus.0.forward
+		schnet-shifted bench Tensor.sub.2.forward
+		falcon-slopes device Tensor.mul.6.forward
+		falcon-slopes bench Torch.pow.0.forward
+		dpo-beta device Tensor.neg.0.forward
+		dpo-beta bench Tensor.mul.2.forward
+	EOF
+}
+
+@test "an optimizer by hand is torch's: a number is no pair of another operator's by its value" {
+	run -0 accdiff clean/steps/device clean/steps/bench
+	run -0 accdiff clean/steps/bench clean/steps/device
+}
+
+@test "--modules: each module by its path, whatever is inside; the first whose tensors differ is named" {
+	run -0 accdiff --modules clean/schnet/device clean/schnet/bench
+	[[ $output == *"op calls compared: none adds more error"* ]]
+	run -0 accdiff --modules clean/schnet/bench clean/schnet/device
+	run -1 accdiff --modules -f json fault/schnet-shifted/device fault/schnet-shifted/bench
+	jq -es '[.[] | select(.what == "culprit") | .name] == ["Module.f2.Linear.forward.0"]' <<<"$output"
+	run -1 accdiff --modules -f json fault/falcon-slopes/device fault/falcon-slopes/bench
+	jq -es '[.[] | select(.what == "culprit") | .name] == ["Module.o.Linear.forward.0"]' <<<"$output"
+	# What goes in and comes out is the first op call's and the last one's, of the network that of its loss.
+	accalign --modules clean/schnet/device clean/schnet/bench >m
+	accfmt -f json m | jq -es '[.[] | select(.kind == "pair" and (.["a.name"] // "" | startswith("Module.f1.")) and .["a.pass"] == "forward")] |
+		map([.["a.name"], .["b.name"], (.["a.shape"] // .["ab.shape"])]) ==
+		[["Module.f1.Linear.forward.0.input.0", "Module.f1.Linear.forward.0.input.0", [14, 8]],
+		 ["Module.f1.Linear.forward.0.output.0", "Module.f1.Linear.forward.0.output.0", [14, 16]]]'
+	accfmt -f json m | jq -es '[.[] | select(.["a.name"] == "Module.model.SchnetPort.forward.0.output.0")] | length == 1 and .[0]["a.shape"] == []'
+}
+
+@test "--modules wants to know in which module an op call ran" {
+	run -2 accalign --modules "$DATA/dumps/ptdbg_v4" "$DATA/dumps/ptdbg_v4"
+	[[ $output == *"--modules: no op call says in which module it ran"* ]]
+}

@@ -163,6 +163,20 @@ int acc_maps_tag(struct acc_maps *ru, struct acc_rec *r, struct acc_err *e);
 typedef int acc_maps_fn(void *arg, const char *rule, const char *text);
 int acc_maps_report(const struct acc_maps *ru, acc_maps_fn *fn, void *arg);
 
+/* Op calls, with the scope in which each ran, as calls of modules: what the first op call of one takes first, and what
+ * its last one gives, under the scope as a name (Module.PATH.CLASS.forward.N). Calls of modules that a recorder wrote,
+ * and what is no op call, pass as they are; an op call without a scope is left out. Each record is handed to fn, and is
+ * fn's for that time. < 0 from fn ends it. */
+struct acc_modules;
+typedef int acc_modules_fn(void *arg, struct acc_rec *r);
+struct acc_modules *acc_modules_open(acc_modules_fn *fn, void *arg, struct acc_err *e);
+int acc_modules_add(struct acc_modules *m, struct acc_rec *r, struct acc_err *e);
+/* Hand on what has begun. */
+int acc_modules_end(struct acc_modules *m, struct acc_err *e);
+/* How many calls of modules there were, and op calls' records of which nobody knows in which they ran. */
+uint64_t acc_modules_count(const struct acc_modules *m, uint64_t *nowhere);
+void acc_modules_close(struct acc_modules *m);
+
 struct acc_align;
 /* Before acc_align_run: rules of acc_maps_rename_text for weights' names. Of each of the n tables, the
  * names of one program's; the npacked last are applied one after the other to what is left, and make

@@ -97,7 +97,8 @@ acc_suspect_add(struct scan *s, const struct suspect *x)
 		return ACC_ENOMEM;
 	s->suspect = p;
 	s->suspect[s->nsuspect] = *x;
-	s->suspect[s->nsuspect++].guess = x->guess || (s->two && !x->audit && is_guess(s, x));
+	s->suspect[s->nsuspect++].guess = x->guess || acc_module_agrees(s->c, x) ||
+					  (s->two && !x->audit && is_guess(s, x));
 	return 0;
 }
 

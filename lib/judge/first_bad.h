@@ -211,6 +211,8 @@ acc_mem(const struct scan *s)
 }
 
 /* --- first_bad.c --- */
+/* Is a suspect a call of a module, and does what that gives agree, or what the module around it does? */
+bool acc_module_agrees(const struct acc_case *c, const struct suspect *x);
 /* One more suspect, unless this walk is to learn. 0 or ACC_ENOMEM. */
 int acc_suspect_add(struct scan *s, const struct suspect *x);
 /* Where a second run of the bench tells the noise of this very tensor, no less is a fault. */
