@@ -23,7 +23,8 @@ role_of(struct acc_str tag)
 		{"*pg_loss", ROLE_POLICY},
 		{"*policy_gradient_loss", ROLE_POLICY},
 		{"*policy_loss", ROLE_POLICY},
-		{"*loss", ROLE_LOSS},  /* CELoss, train/box_loss */
+		{"*loss", ROLE_LOSS}, /* CELoss, train/box_loss */
+		{"*损失", ROLE_LOSS},
 		{"loss/*", ROLE_LOSS}, /* MindSpore's summaries: loss/auto */
 		{"*loss_scale*", ROLE_NONE},
 		{"loss_*", ROLE_LOSS},     /* loss_bbox, loss_ce of detectors */
@@ -296,8 +297,12 @@ last_of(struct curve *c, const struct acc_point *p, size_t n)
 			out.v[s] = p[i].v[s];
 			out.res[s] = p[i].res[s];
 		}
-	for (int s = 0; s < 2; s++)
+	for (int s = 0; s < 2; s++) {
 		c->repeated[s] += count[s] > 1 ? count[s] - 1 : 0;
+		c->times[s] = count[s] == 0 || c->times[s] == count[s] || c->times[s] == 0
+				      ? c->times[s] == 0 ? count[s] : c->times[s]
+				      : 1;
+	}
 	return out;
 }
 

@@ -389,6 +389,11 @@ doubt(struct acc_curves *cs, const struct curve *c)
 			"%s is printed so coarsely that %.2g of a difference "
 			"may be rounding: the first step's rule (0.005) says little",
 			c->tag, c->f.res);
+	if (c->n > 1 && c->times[0] > 1 && c->times[1] > 1)
+		return acc_say(mem,
+			"%s has each step several times (%" PRIu64 " on the device, %" PRIu64
+			" on the bench), as where processes or batches print alike; the last value counts",
+			c->tag, c->times[0], c->times[1]);
 	if (c->repeated[0] + c->repeated[1] > 0)
 		return acc_say(mem,
 			"%s has steps twice (%" PRIu64 " on the device, %" PRIu64

@@ -88,6 +88,7 @@ struct curve {
 	struct acc_point *p;
 	size_t n, cap;
 	uint64_t repeated[2]; /* values that a later one of the same step replaced */
+	uint64_t times[2];    /* how many values each step has; 1: not all the same */
 	uint64_t src[2];      /* hash of run and rank of the first point; 0: none yet */
 	bool runs[2];         /* points of several runs or ranks */
 	uint64_t zeros[2];    /* losses of 0 that stand for NaN or infinity */

@@ -316,6 +316,13 @@ form("smi.txt", "pip", "nvidia-smi", "driver 576.88", "-", "nvidia_driver=576.88
 form("noted.txt", "pip", "versions as people note them", "anybody", "-",
      "python=3.8.20; torch=2.0.1+cu118; cuda_runtime=11.8; gpu=NVIDIA A100",
      "Python: 3.8.20 (default, Oct  3 2024)\nOS: Linux\nPyTorch: 2.0.1+cu118\nCUDA runtime: 11.8\nGPU: NVIDIA A100\n")
+form("percent.log", "log", "a step and its share, then the loss", "PyTorch's tutorials", "timeSince",
+     "loss 4 5000 3.5 20000 2.9",
+     lines(lambda i: f"{i}m 24s ({i * 5000} {i * 6}%) {3.7 - i * .2:.4f}", range(1, 5)))
+form("chinese.log", "log", "names in Chinese", "anybody", "-",
+     "loss 4 10 4.6 40 4.3; train_loss 2 1 4.5 2 4.3; eval_loss 2 1 6 2 5.9",
+     "".join(lines(lambda b: f"Epoch: {e} | Batch: {b * 10}/ 20 | LR: 2.97e-04 |Loss: {4.9 - e * .2 - b * .1:.4f}", (1, 2))
+             + f"Epoch {e} 完成 | 训练损失: {4.7 - e * .2:.4f} | 验证损失：{6.1 - e * .1:.4f} | 时间: 385.8s\n" for e in (1, 2)))
 
 with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
     for row in sorted(ROWS):

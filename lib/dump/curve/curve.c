@@ -55,6 +55,13 @@ static const struct {
 	{"test_lm_loss_ppl", "test_ppl"},
 	{"number_of_skipped_iterations", "skipped_iterations"},
 	{"number_of_nan_iterations", "nan_iterations"},
+	{"损失", "loss"},
+	{"损失值", "loss"},
+	{"训练损失", "train_loss"},
+	{"验证损失", "eval_loss"},
+	{"学习率", "learning_rate"},
+	{"准确率", "accuracy"},
+	{"梯度范数", "grad_norm"},
 };
 
 static char

@@ -135,7 +135,7 @@ acc_log_put(struct log_reader *g, const char *prefix, struct acc_str tag, int64_
 	const struct acc_literal *v, enum curve_class cls, struct acc_err *e)
 {
 	char buf[1024];
-	g->losses += tag.n >= 4 && strncasecmp(tag.p + tag.n - 4, "loss", 4) == 0;
+	g->losses += acc_log_is_loss(tag);
 	if (g->dry) {
 		vary(&g->guess, acc_hash(tag.p, tag.n), v->v);
 		return 0;

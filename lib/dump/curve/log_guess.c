@@ -80,8 +80,7 @@ mode_of(struct acc_str s, const struct log_pair *first)
 static bool
 is_loss(const struct log_pair *f)
 {
-	struct acc_str k = f->key;
-	return k.n >= 4 && strncasecmp(k.p + k.n - 4, "loss", 4) == 0;
+	return acc_log_is_loss(f->key);
 }
 
 /* "10/40 [====>...] - loss: 2.3" and "10/40 ━━━━ 0s 14ms/step - loss: 2.3" of Keras, "3/7, train_loss: 0.5":

@@ -9,6 +9,14 @@ letter(char c)
 	return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
 }
 
+/* A character of Chinese at p: its bytes; 0: none. */
+static uint32_t
+ideograph(const char *p, const char *end)
+{
+	const unsigned char c = (unsigned char)*p;
+	return c >= 0xe4 && c <= 0xe9 && end - p > 2 ? 3 : 0;
+}
+
 static bool
 digit(char c)
 {
@@ -49,8 +57,9 @@ belongs(struct acc_str word)
 	while (n > 1 && digit(word.p[n - 1]))
 		n--;
 	for (uint32_t i = 0; i < n; i++) {
-		small = small || (word.p[i] >= 'a' && word.p[i] <= 'z');
-		if (!letter(word.p[i]) && word.p[i] != '_')
+		const bool wide = (unsigned char)word.p[i] >= 0x80;
+		small = small || wide || (word.p[i] >= 'a' && word.p[i] <= 'z');
+		if (!letter(word.p[i]) && word.p[i] != '_' && !wide)
 			return false;
 	}
 	return small || !ACC_LOG_IS(word, levels);
@@ -116,7 +125,7 @@ acc_log_pairs(struct acc_str s, struct log_pair *out, int max)
 	const char *p = s.p, *end = p + s.n, *name = NULL;
 	int n = 0, words = 0;
 	while (p < end && n < max) {
-		if (!letter(*p) && *p != '_') {
+		if (!letter(*p) && *p != '_' && ideograph(p, end) == 0) {
 			/* One blank joins the words of a name; all else divides them. */
 			if (*p != ' ' || (p + 1 < end && p[1] == ' '))
 				name = NULL;
@@ -129,8 +138,8 @@ acc_log_pairs(struct acc_str s, struct log_pair *out, int max)
 			continue;
 		}
 		const char *q = p, *stop;
-		while (q < end && word_char(*q))
-			q++;
+		for (uint32_t k; q < end && (k = word_char(*q) ? 1 : ideograph(q, end)) > 0; q += k)
+			;
 		for (stop = q; stop > p && (stop[-1] == '-' || stop[-1] == '.'); stop--)
 			;
 		const char *number = counted_word((struct acc_str){p, (uint32_t)(q - p)}, end),
@@ -161,6 +170,13 @@ acc_log_pairs(struct acc_str s, struct log_pair *out, int max)
 		p = after != NULL ? after : number != NULL && name != NULL ? number : q;
 	}
 	return n;
+}
+
+bool
+acc_log_is_loss(struct acc_str name)
+{
+	return (name.n >= 4 && strncasecmp(name.p + name.n - 4, "loss", 4) == 0) ||
+	       acc_str_ends(name, "损失");
 }
 
 struct acc_str

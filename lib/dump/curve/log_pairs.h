@@ -17,6 +17,8 @@ struct log_pair {
 const char *acc_log_number(const char *p, const char *end, struct acc_literal *v);
 /* The first `max` pairs of s; how many. */
 int acc_log_pairs(struct acc_str s, struct log_pair *out, int max);
+/* train_loss, Loss; 训练损失 */
+bool acc_log_is_loss(struct acc_str name);
 /* "loss" of "train loss" */
 struct acc_str acc_log_last_word(struct acc_str key);
 /* Is it one of these words, whatever its case? */

@@ -22,7 +22,7 @@ loss_of(const struct log_pair *f, int n)
 {
 	for (int i = 0; i < n; i++) {
 		struct acc_str w = acc_log_last_word(f[i].key);
-		if (w.n >= 4 && strncasecmp(w.p + w.n - 4, "loss", 4) == 0 && !f[i].v.integer)
+		if (acc_log_is_loss(w) && !f[i].v.integer)
 			return &f[i];
 	}
 	return NULL;
