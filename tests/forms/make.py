@@ -323,6 +323,23 @@ form("chinese.log", "log", "names in Chinese", "anybody", "-",
      "loss 4 10 4.6 40 4.3; train_loss 2 1 4.5 2 4.3; eval_loss 2 1 6 2 5.9",
      "".join(lines(lambda b: f"Epoch: {e} | Batch: {b * 10}/ 20 | LR: 2.97e-04 |Loss: {4.9 - e * .2 - b * .1:.4f}", (1, 2))
              + f"Epoch {e} 完成 | 训练损失: {4.7 - e * .2:.4f} | 验证损失：{6.1 - e * .1:.4f} | 时间: 385.8s\n" for e in (1, 2)))
+form("history.json", "trainer_state", "lists of losses", "Keras 3.15", "json.dump(history.history)",
+     "loss 4 0 0.5 3 0.2; eval_loss 4 0 0.6 3 0.3; accuracy 4 0 0.7 3 0.7",
+     '{"accuracy": [0.7, 0.7, 0.7, 0.7],\n "loss": [0.5, 0.4, 0.3, 0.2], "val_loss": [0.6, 0.5, 0.4, 0.3]}\n')
+form("episode.csv", "csv", "a row an episode", "anybody", "-", "Total_Reward 3 1 -24 3 27",
+     "Episode,Total_Reward,Epsilon,Timestamp\n" + lines(lambda i: f"{i},{-24 + (i - 1) * 25.5},0.{9 - i},2025-11-18 03:10:47",
+                                                      (1, 2, 3)))
+form("ordinals.log", "log", "0th epoch, 1th batch", "anybody", "-", "lsd 6 0 70 5 65",
+     "".join(lines(lambda b: f"{e}th epoch, {b}th mini-batch, lsd is {70 - e * 3 - b}.5, lreg is 5.3".replace(".5,", ".0,"),
+                   range(3)) for e in (0, 1)))
+form("named.log", "log", "metrics of an epoch, a line each", "anybody", "-",
+     "Loss1 4 0 0.5 300 0.2; Event_level_F1 2 100 41 300 42; Segment_level_Type@Avg._F1 2 100 40.5 300 41.5",
+     "".join(lines(lambda b: f"Train Epoch: {e} [{b * 100}/200 (0%)]\tLoss1: {.7 - e * .2 - b * .1:.3f}", (0, 1))
+             + f"Audio-Visual Event Detection Event-level F1: {40 + e}.0\nSegment-level Type@Avg. F1: {39.5 + e}\n"
+             for e in (1, 2)).replace("Audio-Visual Event Detection Event", "Event"))
+form("explicit.txt", "pip", "conda list --explicit", "conda 24", "-", "bzip2=1.0.6; caffe2_cuda8.0_cudnn7=0.8.dev",
+     "# platform: linux-64\n@EXPLICIT\nhttps://conda.anaconda.org/main/linux-64/bzip2-1.0.6-h9a117a8_4.tar.bz2\n"
+     "https://conda.anaconda.org/caffe2/linux-64/caffe2-cuda8.0-cudnn7-0.8.dev-py36_2018.05.14.tar.bz2\n")
 
 with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
     for row in sorted(ROWS):

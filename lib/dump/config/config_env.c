@@ -174,11 +174,31 @@ is_report(struct acc_str text)
 	return noted(text);
 }
 
+/* "https://conda.anaconda.org/main/linux-64/bzip2-1.0.6-h9a117a8_4.tar.bz2", of conda list --explicit */
+static bool explicit(struct acc_str line, struct param *p)
+{
+	const char *slash = line.n == 0 ? NULL : memrchr(line.p, '/', line.n);
+	if (slash == NULL || !acc_str_starts(line, "http"))
+		return false;
+	const struct acc_str base = {slash + 1, (uint32_t)(line.p + line.n - slash) - 1};
+	const char *build = base.n == 0 ? NULL : memrchr(base.p, '-', base.n);
+	const char *version = build == NULL || build == base.p
+				      ? NULL
+				      : memrchr(base.p, '-', (size_t)(build - base.p));
+	if (version == NULL)
+		return false;
+	p->key = (struct acc_str){base.p, (uint32_t)(version - base.p)};
+	p->value = (struct acc_str){version + 1, (uint32_t)(build - version) - 1};
+	return p->key.n > 0 && p->value.n > 0;
+}
+
 /* "torch 2.1.0 [/path]", "torch==2.1.0", "torch @ file:///x" */
 static bool
 package(struct acc_str line, struct param *p)
 {
 	uint32_t n = 0;
+	if (explicit(line, p))
+		return true;
 	while (n < line.n && package_char(line.p[n]))
 		n++;
 	p->key = (struct acc_str){line.p, n};
@@ -258,6 +278,8 @@ probe_pip(const struct acc_probe *p)
 		if (title && acc_str_starts(line, "----"))
 			return 95;
 		if (acc_str_starts(line, "# packages in environment at ") && good > 0)
+			return 95;
+		if (acc_str_is(line, "@EXPLICIT"))
 			return 95;
 		title = acc_str_starts(line, "Package ");
 		for (uint32_t i = 0; i + 2 < line.n && package_char(line.p[i]); i++)

@@ -38,7 +38,7 @@ static const char *const steps[] = {"step", "_step", "global_step", "iteration",
 	"trainer/global_step", "current_steps",
 	/* of stable-baselines3 and RLlib */
 	"time/total_timesteps", "total_timesteps", "timesteps_total", "training_iteration", NULL};
-static const char *const weak_steps[] = {"index", "epoch", NULL};
+static const char *const weak_steps[] = {"index", "epoch", "episode", NULL};
 static const char *const epochs[] = {"epoch", NULL};
 static const char *const parts[] = {"batch", "batch_idx", "batch_id", "i", NULL};
 static const char *const names_of[] = {"tag", "key", "metric", NULL};

@@ -96,15 +96,6 @@ acc_log_part(struct acc_str *rest, char sep, struct acc_str *key, struct acc_str
 }
 
 void
-acc_log_step(struct log_reader *g, int64_t step)
-{
-	g->guess.falls += g->has_step && step <= g->step;
-	g->has_step = true;
-	g->step = step;
-	g->lists = 0;
-}
-
-void
 acc_log_trouble(struct log_reader *g, const char *fmt, ...)
 {
 	struct acc_err e = {0};
@@ -572,6 +563,11 @@ read_log(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	acc_dump_say_rest(&g.said, c, path);
 	if (rc == 0)
 		say_guess(&g);
+	if (rc == 0 && g.anew > 0)
+		acc_dump_note(c, path,
+			"line %llu: its steps begin anew, as those of another run do (%u times): of each step the last"
+			" counts",
+			(unsigned long long)g.anew_line, g.anew);
 	if (rc == 0 && g.points == 0)
 		rc = acc_fail(e, ACC_EFORMAT,
 			c->pattern != NULL ? "no line matches the pattern"

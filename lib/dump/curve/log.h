@@ -41,6 +41,7 @@ struct log_guess {
 	bool below;         /* the line before had a step and numbers, or stood below such: */
 	int64_t below_step; /* this, and what it was of; */
 	const char *below_mode;
+	bool header_above; /* no numbers stand beside it */
 	const char *after; /* "Test:" of the last line that named no place, until one does */
 	bool announced;    /* the line before says that an evaluation comes, */
 	bool has_epoch;    /* after this epoch */
@@ -101,8 +102,16 @@ struct log_reader {
 	uint64_t line;
 	uint64_t points;
 	bool has_step;
-	int64_t step;    /* of the last line that named one */
-	int64_t lists;   /* of norms since then */
+	int64_t step;  /* of the last line that named one */
+	int64_t lists; /* of norms since then */
+	struct log_rise {
+		bool seen;
+		int64_t first, last;
+		unsigned rose;
+	} steps, epochs; /* since a run began; */
+	unsigned
+		anew; /* runs that began behind another in the file, where the first and the last did: */
+	uint64_t anew_line, anew_last;
 	int64_t ordinal; /* lines so far that name no step */
 	bool counted;    /* the points of this line have such a number for a step */
 	bool commas;     /* numbers have a comma for a point */

@@ -209,6 +209,8 @@ put(struct log_reader *g, struct pair *f, int n, const int64_t *step, bool train
 	}
 	if (!held && *mode == '\0')
 		acc_log_step(g, through);
+	if (*mode == '\0')
+		acc_log_run(g, &at, through);
 	for (int i = 0; i < n && rc >= 0; i++) {
 		if (is_step(f[i].key))
 			continue;

@@ -83,6 +83,15 @@ is_loss(const struct log_pair *f)
 	return acc_log_is_loss(f->key);
 }
 
+static const struct log_pair *
+loss_of(const struct log_pair *f, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (is_loss(&f[i]))
+			return &f[i];
+	return NULL;
+}
+
 /* "10/40 [====>...] - loss: 2.3" and "10/40 ━━━━ 0s 14ms/step - loss: 2.3" of Keras, "3/7, train_loss: 0.5":
  * how far an epoch is that a line before named. */
 static bool
@@ -222,15 +231,6 @@ named_before(struct acc_str s, const struct log_place *at)
 	}
 }
 
-static const struct log_pair *
-loss_of(const struct log_pair *f, int n)
-{
-	for (int i = 0; i < n; i++)
-		if (is_loss(&f[i]))
-			return &f[i];
-	return NULL;
-}
-
 /* Do lines with a step have one of these names? Or: these have. */
 static bool
 of_steps(struct log_guess *u, const struct log_pair *f, int n, bool put)
@@ -308,20 +308,46 @@ static void
 stand(struct log_guess *u, int64_t step, const char *mode)
 {
 	u->below = true;
+	u->header_above = false;
 	u->below_step = step;
 	u->below_mode = mode;
 }
 
+/* "Audio-Visual Event Detection F1: 41.0" is nothing but a name and a number: the whole name. */
+static bool
+only_name(struct acc_str s, struct log_pair *f)
+{
+	const struct acc_str t = acc_str_trim(s);
+	const char *colon = t.n == 0 ? NULL : memchr(t.p, ':', t.n), *p = t.p;
+	if (colon == NULL || colon > f->value || f->key.p + f->key.n > colon || colon - t.p > 60)
+		return false;
+	for (; p < colon; p++)
+		if (!((*p | 0x20) >= 'a' && (*p | 0x20) <= 'z') &&
+			(*p == '\0' || strchr(" -_@.0123456789", *p) == NULL))
+			return false;
+	const struct log_pair whole = {{t.p, (uint32_t)(colon - t.p)}, f->v, f->value, f->end};
+	if (!((*t.p | 0x20) >= 'a' && (*t.p | 0x20) <= 'z') || !only_pairs(s, &whole, 1))
+		return false;
+	*f = whole;
+	return true;
+}
+
 /* "    recon loss: 5.7  ppl: 293.2", below "epoch: 1, 11/125, lr: 0.0003": of the same step. 1: it is such. */
 static int
-below(struct log_reader *g, struct acc_str s, const struct log_pair *f, int n, bool found,
+below(struct log_reader *g, struct acc_str s, struct log_pair *f, int n, bool found,
 	struct acc_err *e)
 {
 	struct log_guess *u = &g->guess;
-	u->below = u->below && !found && n > 0 && only_pairs(s, f, n);
-	if (!u->below)
+	u->below = u->below && !found && n > 0 &&
+		   (only_pairs(s, f, n) || (n == 1 && only_name(s, f)));
+	/* Of a line that names its epoch alone, losses are borne below. */
+	if (!u->below || (u->header_above && loss_of(f, n) != NULL))
 		return 0;
 	const char *mode = mode_of(s, &f[0]);
+	if (u->header_above && !u->has_step_keys)
+		acc_log_step(g, u->below_step);
+	if (u->step[0] == '\0')
+		snprintf(u->step, sizeof u->step, "epoch");
 	return put(g, *mode != '\0' ? mode : u->below_mode, f, n, u->below_step, e);
 }
 
@@ -380,6 +406,10 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 		g->guess.announced = announced;
 	if (n == 0 && found && g->has_step && *acc_log_mode(s) != '\0')
 		stand(&g->guess, g->step, acc_log_mode(s));
+	else if (n == 0 && found && *acc_log_mode(s) == '\0' && at.has_epoch && !at.has_step) {
+		stand(&g->guess, at.epoch, "");
+		g->guess.header_above = true;
+	}
 	if (!settle_place(g, s, &at, f, n, found) || n == 0 ||
 		(configures(s) && loss_of(f, n) == NULL))
 		return 0;
@@ -392,6 +422,8 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	int64_t step = trains ? step_of(g, &at, f, n, &mode) : acc_log_through(g, &at, true);
 	if (trains) {
 		acc_log_step(g, step);
+		if (found && *mode == '\0')
+			acc_log_run(g, &at, step);
 		if (*mode == '\0')
 			note_again(g, s, f, n, step);
 	}

@@ -31,7 +31,8 @@ static const char *const epoch_words[] = {"epoch", "ep"};
 /* With brackets behind. */
 static const char *const phase_words[] = {"train", "training"};
 
-enum { ONWARD = 2 }; /* epochs */
+enum { ONWARD = 2 };    /* epochs */
+enum { RUN_LEAST = 3 }; /* steps that rise, before a run may begin behind another */
 
 bool
 acc_log_is_step(const struct log_pair *f)
@@ -205,6 +206,42 @@ of_count(struct acc_str s, struct log_place *at)
 	}
 }
 
+/* "0th epoch, 12th mini-batch". */
+static bool
+of_ordinals(struct acc_str s, struct log_place *at)
+{
+	const char *p = s.p, *end = p + s.n, *q;
+	for (; p < end; p++) {
+		int64_t n;
+		const char *w;
+		if (*p < '0' || *p > '9' || (p > s.p && (p[-1] == '.' || letter(p[-1]))))
+			continue;
+		q = p;
+		while (p + 1 < end && p[1] >= '0' && p[1] <= '9')
+			p++;
+		if (!acc_log_int(&q, end, &n) || (w = ordinal(q, end)) == q || w == end ||
+			*w != ' ')
+			continue;
+		for (q = ++w; q < end && (letter(*q) || *q == '-'); q++)
+			;
+		const struct acc_str unit = {w, (uint32_t)(q - w)};
+		if (!at->has_epoch && ACC_LOG_IS(unit, epoch_words)) {
+			at->has_epoch = true;
+			at->epoch = n;
+		} else if (!at->has_step &&
+			   (ACC_LOG_IS(unit, step_words) || ACC_LOG_IS(unit, part_words) ||
+				   acc_str_is(unit, "mini-batch"))) {
+			at->has_step = at->anew = true;
+			at->step = n;
+		} else {
+			continue;
+		}
+		at->word = unit;
+	}
+	at->anew = at->anew && at->has_epoch;
+	return at->has_epoch || at->has_step;
+}
+
 bool
 acc_log_place(struct acc_str s, struct log_place *at)
 {
@@ -226,7 +263,7 @@ acc_log_place(struct acc_str s, struct log_place *at)
 	}
 	if (!at->has_step)
 		of_count(s, at);
-	return at->has_step || at->has_epoch;
+	return at->has_step || at->has_epoch || of_ordinals(s, at);
 }
 
 /* The first step of an epoch, where steps are counted anew: what goes before it. */
@@ -331,4 +368,38 @@ acc_log_rank(struct acc_str *s, int64_t *rank)
 		}
 	}
 	return false;
+}
+
+/* A count that has risen, and falls to where it began, is that of another run. */
+static void
+rise(struct log_reader *g, struct log_rise *r, int64_t n)
+{
+	if (r->seen && r->rose >= RUN_LEAST && n <= r->first && n < r->last) {
+		g->anew_line = g->anew == 0 ? g->line : g->anew_line;
+		g->anew += g->anew == 0 || g->anew_last != g->line;
+		g->anew_last = g->line;
+		r->rose = 0;
+	}
+	r->first = r->seen ? r->first : n;
+	r->rose += r->seen && n > r->last;
+	r->seen = true;
+	r->last = n;
+}
+
+void
+acc_log_run(struct log_reader *g, const struct log_place *at, int64_t step)
+{
+	if (at->has_epoch)
+		rise(g, &g->epochs, at->epoch);
+	if (at->has_step)
+		rise(g, &g->steps, step);
+}
+
+void
+acc_log_step(struct log_reader *g, int64_t step)
+{
+	g->guess.falls += g->has_step && step <= g->step;
+	g->has_step = true;
+	g->step = step;
+	g->lists = 0;
 }

@@ -19,6 +19,9 @@ struct log_place {
 	int parts;
 };
 
+/* A line of training is there, `step` counted through: does another run begin behind the first? */
+void acc_log_run(struct log_reader *g, const struct log_place *at, int64_t step);
+
 /* The place that a line names: its first step, with its epoch where it names that, too. False:
  * none. */
 bool acc_log_place(struct acc_str s, struct log_place *at);

@@ -1,5 +1,6 @@
 /* trainer_state.json: what Hugging Face's Trainer saves with every checkpoint; and its log_history
- * alone, as json.dump writes it, or any list of objects with a loss and a step.
+ * alone, as json.dump writes it, or any list of objects with a loss and a step; and Keras' History, a list a name,
+ * {"loss": [0.5, 0.4], "val_loss": [0.6, 0.5]}.
  *
  *	{"best_metric": null, "log_history": [
  *		{"epoch": 0.2, "grad_norm": NaN, "loss": 0.45, "step": 500},
@@ -32,6 +33,27 @@ is_list(const struct acc_probe *p, size_t at)
 	return false;
 }
 
+/* {"loss": [0.5, 0.4, 0.3], ...: lists of numbers under names, a loss among them? */
+static bool
+is_columns(struct acc_str s)
+{
+	const char *p = s.p + 1, *end = s.p + s.n, *loss = memmem(s.p, s.n, "loss\":", 6);
+	unsigned n = 0;
+	while (p < end && *p != ':' && *p != '{' && *p != '[')
+		p++;
+	if (p == end || *p != ':' || loss == NULL)
+		return false;
+	for (p++; p < end && *p != ']' && strchr(" \t\r\n[,+-.eE0123456789NaInfity", *p) != NULL;
+		p++) {
+		if (*p == '[' && n++ > 0)
+			return false;
+		n += *p == ',' && n > 0;
+	}
+	for (loss += 6; loss < end && strchr(" \t\r\n", *loss) != NULL; loss++)
+		;
+	return n >= 3 && (p == end || *p == ']') && loss < end && *loss == '[';
+}
+
 static int
 probe(const struct acc_probe *p)
 {
@@ -47,6 +69,8 @@ probe(const struct acc_probe *p)
 		return 0;
 	if (memmem(p->head, p->nhead, word, sizeof word - 1) != NULL)
 		return 95;
+	if (is_columns((struct acc_str){(const char *)p->head + i, (uint32_t)(p->nhead - i)}))
+		return 85;
 	return acc_str_is(p->base, "trainer_state.json") ? 90 : 0;
 }
 
@@ -121,8 +145,44 @@ history(struct curves *cv, struct acc_json *j, const char *path, struct acc_err 
 	return rc < 0 ? rc : 0;
 }
 
+/* A list of numbers, one an epoch, behind its bracket; what else is in it is left out. */
 static int
-top(struct curves *cv, struct acc_json *j, const char *path, struct acc_err *e)
+column(struct curves *cv, struct acc_json *j, struct acc_str tag, struct acc_err *e)
+{
+	struct curve_point p = {.tag = tag, .cls = CURVE_GUESS, .has_step = true, .counted = true};
+	struct acc_json_tok t;
+	int rc, depth = 1;
+	while ((rc = acc_json_next(j, &t, e)) > 0) {
+		depth += (t.type == ACC_JSON_ARRAY || t.type == ACC_JSON_OBJECT) -
+			 (t.type == ACC_JSON_ARRAY_END || t.type == ACC_JSON_OBJECT_END);
+		if (depth == 0)
+			return 0;
+		if (depth > 1 || t.type == ACC_JSON_KEY)
+			continue;
+		p.value = t.f;
+		p.at = (uint64_t)p.step + 1;
+		if (t.type == ACC_JSON_INT || t.type == ACC_JSON_FLOAT)
+			rc = acc_curve_put(cv, &p, e);
+		if (rc < 0)
+			return rc;
+		p.step++;
+	}
+	return rc;
+}
+
+/* Over what is left of an object. 1 or < 0. */
+static int
+skip_object(struct acc_json *j, struct acc_err *e)
+{
+	struct acc_json_tok t;
+	int rc = 1;
+	for (int depth = 1; depth > 0 && (rc = acc_json_next(j, &t, e)) > 0;)
+		depth += (t.type == ACC_JSON_OBJECT) - (t.type == ACC_JSON_OBJECT_END);
+	return rc;
+}
+
+static int
+top(struct curves *cv, struct acc_json *j, const char *path, bool columns, struct acc_err *e)
 {
 	struct acc_json_tok t;
 	bool found = false;
@@ -135,7 +195,15 @@ top(struct curves *cv, struct acc_json *j, const char *path, struct acc_err *e)
 		if (t.type != ACC_JSON_KEY)
 			continue;
 		if (!acc_str_is(t.s, "log_history")) {
-			rc = acc_json_skip(j, e) < 0 ? -1 : 1;
+			char tag[256];
+			struct acc_str name = {tag, (uint32_t)snprintf(tag, sizeof tag, "%.*s",
+							    t.s.n < 255 ? (int)t.s.n : 255, t.s.p)};
+			if (!columns)
+				rc = acc_json_skip(j, e) < 0 ? -1 : 1;
+			else if ((rc = acc_json_next(j, &t, e)) > 0 && t.type == ACC_JSON_ARRAY)
+				rc = column(cv, j, name, e) < 0 ? -1 : 1;
+			else if (rc > 0 && t.type == ACC_JSON_OBJECT)
+				rc = skip_object(j, e);
 			continue;
 		}
 		rc = acc_json_next(j, &t, e);
@@ -147,7 +215,9 @@ top(struct curves *cv, struct acc_json *j, const char *path, struct acc_err *e)
 	}
 	if (rc < 0)
 		return e != NULL ? e->code : ACC_EFORMAT;
-	return found ? 0 : acc_fail(e, ACC_EFORMAT, "no trainer_state.json: it has no log_history");
+	return found || columns
+		       ? 0
+		       : acc_fail(e, ACC_EFORMAT, "no trainer_state.json: it has no log_history");
 }
 
 static int
@@ -158,8 +228,17 @@ read_state(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	int rc = acc_curve_begin(&cv, &f, c, path, "trainer_state", "pytorch", e);
 	if (rc < 0)
 		return rc;
-	struct acc_json *j = acc_json_open(f.b, false, e);
-	rc = j == NULL ? ACC_ENOMEM : top(&cv, j, path, e);
+	const uint8_t *head;
+	size_t n = 0;
+	rc = acc_bytes_more(f.b, &head, &n, e);
+	uint32_t i = 0;
+	while (rc >= 0 && i < n && head[i] != '\0' && strchr(" \t\r\n", head[i]) != NULL)
+		i++;
+	const bool columns = rc >= 0 && i < n && head[i] == '{' &&
+			     is_columns((struct acc_str){(const char *)head + i,
+				     (uint32_t)(n < 4096 ? n - i : 4096 - i)});
+	struct acc_json *j = rc < 0 ? NULL : acc_json_open(f.b, false, e);
+	rc = j == NULL ? (rc < 0 ? rc : ACC_ENOMEM) : top(&cv, j, path, columns, e);
 	acc_json_close(j);
 	acc_curves_release(&cv);
 	return rc;
