@@ -408,3 +408,28 @@ pack() { # archive, folder, then --deflate, or NAME=FILE, NAME->TARGET, twice
 	accalign perm gpu | accfmt --json | jq -es 'map(select(.kind == "pair")) | length == 7 and
 		all(.["a.shape"] == .["b.shape"]) and (map(select(.how == "order")) | length) > 0'
 }
+
+@test "a recording of ranks that each count their stacks from 1: each rank's are its own" {
+	mkdir rec
+	{
+		page_program
+		cat <<-'END'
+			for rank, lines in enumerate([["a.py, line 1", "b.py, line 2"], ["b.py, line 2", "a.py, line 1"]]):
+			    s = Stream("rec/rank%d.acc" % rank)
+			    s.put("source", {"id": "00000002", "format": "record", "task": "statistics"})
+			    for i, line in enumerate(lines):
+			        s.put("stack", {"id": str(i + 1), "frames": [line]})
+			        s.put("tensor", {"name": "Torch.relu.%d.forward.output.0" % i, "src": "00000002", "key": "Torch.relu.%d.forward" % i,
+			            "op": "Torch.relu", "call": i, "pass": "forward", "io": "out", "pos": "0", "dtype": "f32", "shape": [2],
+			            "stack": str(i + 1), "step": 0, "stat.max": 1.0, "stat.min": -1.0})
+			    s.close()
+		END
+	} | sed 's/self.put("source", {"id": SOURCE.*/pass/; /"task": "tensor"})/d' >rec.py
+	python3 rec.py
+	run -0 --separate-stderr accdump-read rec
+	[ "$stderr" = "" ]
+	# Of each record: its rank, call, and where it was called.
+	accdump-read rec | accfmt -f json | jq -s -c '(map(select(.kind == "stack") | {(.id): .frames[0]}) | add) as $at |
+		map(select(.kind == "tensor") | [.rank, .call, $at[.stack]])' >got
+	[ "$(cat got)" = '[[0,0,"a.py, line 1"],[0,1,"b.py, line 2"],[1,0,"b.py, line 2"],[1,1,"a.py, line 1"]]' ]
+}

@@ -73,12 +73,28 @@ take_source(struct record_rank *k, const struct acc_rec *r, struct acc_err *e)
 	return acc_dump_source(k->c, &k->source, e);
 }
 
+void
+acc_record_end(struct record_rank *k)
+{
+	acc_map_release(&k->stacks);
+}
+
+/* A writer by hand counts its stacks, on each rank from 1: here an id is a hash of the frames, for all ranks. */
 static int
-take_stack(struct record_rank *k, const struct acc_rec *r)
+take_stack(struct record_rank *k, const struct acc_rec *r, struct acc_err *e)
 {
 	const struct acc_val *f = acc_get(r, "", "frames");
-	if (f != NULL && f->type == ACC_V_TEXTS)
-		acc_dump_stack(k->c, f->texts, f->n);
+	const struct acc_str own = acc_get_text(r, "", "id");
+	if (f == NULL || f->type != ACC_V_TEXTS)
+		return 0;
+	const struct acc_str id = acc_dump_stack(k->c, f->texts, f->n);
+	if (id.n == 0 || acc_str_eq(own, id))
+		return 0;
+	const uint64_t hash = strtoull(id.p, NULL, 16);
+	uint64_t *to = acc_map_put(&k->stacks, own, hash);
+	if (to == NULL)
+		return acc_nomem(e);
+	*to = hash;
 	return 0;
 }
 
@@ -121,10 +137,16 @@ copy(struct record_rank *k, const struct acc_rec *r, bool elements, struct acc_r
 {
 	static const char own[] = "name src seq step rank proc fsize mtime",
 			  ref[] = "file off len enc clen crc32 block offset";
+	const uint64_t *stack = acc_map_get(&k->stacks, acc_get_text(r, "", "stack"));
+	char hex[17];
 	int rc = 0;
 	for (uint32_t i = 0; i < r->n && rc == 0; i++)
 		if (!acc_word_in(own, r->f[i].key) && (elements || !acc_word_in(ref, r->f[i].key)))
 			rc = acc_rec_push(to, &r->f[i]);
+	if (stack != NULL) {
+		acc_hex16(*stack, hex);
+		rc |= acc_put(to, "", "stack", acc_ctext(hex));
+	}
 	if (elements) {
 		rc |= acc_add(to, "", "fsize", acc_uint(k->info.size));
 		rc |= acc_add(to, "", "mtime", acc_int(k->info.mtime_ns));
@@ -180,7 +202,7 @@ acc_record_take(struct record_rank *k, const struct acc_rec *r, struct acc_err *
 	if (acc_rec_is(r, "source"))
 		return take_source(k, r, e);
 	if (acc_rec_is(r, "stack"))
-		return take_stack(k, r);
+		return take_stack(k, r, e);
 	return acc_rec_is(r, "step") ? 0 : take_record(k, r, e);
 }
 
@@ -215,6 +237,7 @@ read_rank(struct acc_dump_ctx *c, int dirfd, const char *folder, const char *nam
 	if (rc == 0)
 		acc_dump_heard(c, NULL, acc_rd_status(rd));
 	acc_rd_close(rd);
+	acc_record_end(&k);
 	acc_err_in(e, path);
 	return rc;
 }

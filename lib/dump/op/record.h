@@ -13,6 +13,7 @@ struct record_rank {
 	struct acc_file_info info;
 	char told[128]; /* the one that was said to be missing or short, once for all its tensors */
 	bool known;     /* there was a source record */
+	struct acc_map stacks; /* whose ids are the rank's own: the hashes that they get here */
 };
 
 /* "rank12.acc": 12; -1 otherwise. */
@@ -20,6 +21,7 @@ int64_t acc_record_rank(const char *name);
 /* dirfd, folder: of the recording; name: of the rank's stream. */
 void acc_record_start(struct record_rank *k, struct acc_dump_ctx *c, int dirfd, const char *folder,
 	const char *name);
+void acc_record_end(struct record_rank *k);
 /* Hand on a record of that stream. 0 or < 0. */
 int acc_record_take(struct record_rank *k, const struct acc_rec *r, struct acc_err *e);
 /* Read a recording until all its ranks have ended, or their writers are gone. 0 or < 0. */

@@ -259,6 +259,7 @@ acc_record_follow(struct acc_dump_ctx *c, const char *folder, struct acc_err *e)
 			close(f.t[i]->fd);
 		acc_buf_release(&f.t[i]->buf);
 		acc_rec_release(&f.t[i]->rec);
+		acc_record_end(&f.t[i]->k);
 		free(f.t[i]);
 	}
 	free(f.t);
