@@ -40,10 +40,10 @@ is_one(const struct acc_fold *f, const struct fold_call *k, const struct fold_ca
 		if (!own->tensor || it == NULL || !it->tensor || (own->output && sure > 1))
 			continue;
 		double tol = own->tol > it->tol ? own->tol : it->tol;
-		double scale = acc_fold_alone_scale(f, k, own, &own->stat, &it->stat, tol);
+		double scale = acc_fold_alone_scale(f, k, own, FOLD_STAT(own), FOLD_STAT(it), tol);
 		int like = own->stat.ndim > ACC_FOLD_NDIM || it->stat.ndim > ACC_FOLD_NDIM ? 0
 			   : scale > 0                                                     ? 2
-				       : acc_fold_same(&own->stat, 1, &it->stat, tol);
+				       : acc_fold_same(FOLD_STAT(own), 1, FOLD_STAT(it), tol);
 		if (like == 0)
 			return false;
 		sure += like == 2;
@@ -71,7 +71,7 @@ weighs_the_same(const struct acc_fold *f, const struct fold_call *k, const struc
 		}
 		it = acc_fold_item_at(&f->reference, o, own->pos, i);
 		if (it == NULL || !it->tensor || it->stat.ndim > ACC_FOLD_NDIM ||
-			acc_fold_same(&own->stat, 1, &it->stat, own->tol) != 2)
+			acc_fold_same(FOLD_STAT(own), 1, FOLD_STAT(it), own->tol) != 2)
 			return 0;
 		any = true;
 	}
@@ -143,7 +143,8 @@ folds(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *
 		it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], own->pos, i);
 		any = own->tensor && it != NULL && it->tensor &&
 		      acc_fold_gather(f, &f->mesh, t, v, i) && !acc_fold_one_has_all(f, &f->mesh) &&
-		      acc_fold_solve(f, &f->mesh, &it->stat, own->tol, FOLD_NO_FACTOR, &l) == 2 &&
+		      acc_fold_solve(f, &f->mesh, FOLD_STAT(it), own->tol, FOLD_NO_FACTOR, &l) ==
+			      2 &&
 		      l.at[0].kind != ACC_PARTIAL;
 	}
 	return any;

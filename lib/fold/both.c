@@ -235,7 +235,8 @@ acc_fold_like(struct acc_fold *f, const struct fold_mesh *m, uint32_t call,
 	bool turned = false;
 	int best = -1;
 	if (!it->split)
-		return it->stat.known == 0 ? -1 : acc_fold_solve(f, m, &it->stat, tol, factor, l);
+		return it->stat.known == 0 ? -1
+					   : acc_fold_solve(f, m, FOLD_STAT(it), tol, factor, l);
 	const struct fold_call *ref = &f->reference.call[call];
 	find_ways(f->both, ref, (uint32_t)(it - &f->reference.item[ref->first]), &w);
 	const struct acc_fold_stat *whole = NULL;
@@ -293,23 +294,27 @@ acc_fold_copies_of(const struct acc_fold *g)
 }
 
 /* What all ranks have is known at once, but for a factor. */
-static void
+static int
 fill_item(struct acc_fold *g, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
-	struct fold_item *it)
+	struct fold_item *it, struct acc_err *e)
 {
 	const struct acc_fold_layout all = acc_fold_copies_of(g);
+	double ends[2] = {NAN, NAN};
+	struct acc_fold_stat whole;
 	if (!it->tensor || g->mesh.zip == 1)
-		return;
+		return 0;
 	if (acc_fold_factor_of(g, &g->device.call[t->call[v->rank]], v, it) != FOLD_OF_COPIES &&
 		acc_fold_gather(g, &g->mesh, t, v, i) &&
 		acc_fold_are_copies(g->part, g->mesh.zip, FOLD_COPIES, it->tol) &&
-		acc_fold_by_layout(g, &g->mesh, &all, FOLD_COPIES * it->tol, &it->stat))
-		return;
+		acc_fold_by_layout(g, &g->mesh, &all, FOLD_COPIES * it->tol, &whole))
+		return acc_fold_keep(&g->device, it, &whole, e);
 	it->split = true;
-	it->ends[0] = it->ends[1] = NAN;
 	if (acc_fold_gather(g, &g->mesh, t, v, i))
-		acc_fold_ends(g->part, g->mesh.zip, it->ends);
+		acc_fold_ends(g->part, g->mesh.zip, ends);
 	it->stat.known = 0;
+	it->stat.v[ACC_FOLD_MAX] = ends[0];
+	it->stat.v[ACC_FOLD_MIN] = ends[1];
+	return 0;
 }
 
 static int
@@ -337,11 +342,11 @@ add_call(struct acc_fold *f, uint32_t step, uint32_t of, struct fold_numbers *n,
 	c->of = of;
 	c->call = v->number >= 0 ? v->number : c->call;
 	c->twin = acc_fold_twin(c->base, c->call, c->dir);
-	for (uint32_t i = 0; i < k->n; i++) {
+	for (uint32_t i = 0; i < k->n && rc == 0; i++) {
 		it[r->nitem] = g->device.item[k->first + i];
-		fill_item(g, t, v, i, &it[r->nitem++]);
+		rc = fill_item(g, t, v, i, &it[r->nitem++], e);
 	}
-	rc = acc_fold_index(r, r->ncall, e);
+	rc = rc < 0 ? rc : acc_fold_index(r, r->ncall, e);
 	r->ncall++;
 	return rc;
 }

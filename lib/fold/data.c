@@ -282,7 +282,7 @@ place_of(const struct acc_fold *f, const struct acc_fold_layout *l, uint32_t r,
 
 /* Where element i of a part stands in the whole, and for how many more that goes on. */
 static uint64_t
-map_to(const struct acc_fold_stat *p, const struct acc_fold_stat *w, const int64_t *at, uint64_t i,
+map_to(const struct fold_stat *p, const struct fold_stat *w, const int64_t *at, uint64_t i,
 	uint64_t *run)
 {
 	uint64_t to = 0, stride = 1, rest = i, block = 1;

@@ -49,7 +49,7 @@ next_moved(struct acc_fold *f, const struct fold_step *t, const struct fold_virt
 			!acc_fold_gather(f, &f->mesh, t, v, *x))
 			continue;
 		*tol = own->tol > it->tol ? own->tol : it->tol;
-		*l = acc_fold_choose(f, k, own, &it->stat, *tol);
+		*l = acc_fold_choose(f, k, own, FOLD_STAT(it), *tol);
 		return it;
 	}
 	return NULL;
@@ -66,7 +66,7 @@ as_taken(struct acc_fold *f, const struct fold_step *t, const struct fold_virtua
 	bool alone;
 	for (uint32_t x = 0; (it = next_moved(f, t, v, i, &x, &l, &tol)) != NULL; x++)
 		if (acc_fold_replicated(&l)) {
-			rank = furthest(f, &it->stat, tol, &alone);
+			rank = furthest(f, FOLD_STAT(it), tol, &alone);
 			break;
 		}
 	acc_fold_gather(f, &f->mesh, t, v, i);
@@ -147,7 +147,7 @@ copy_taken(struct acc_fold *f, const struct fold_step *t, const struct fold_virt
 	uint32_t which = FOLD_NONE;
 	for (uint32_t x = 0; (it = next_moved(f, t, v, i, &x, &l, &tol)) != NULL; x++)
 		if (copied_alike(&l, out)) {
-			which = furthest_copy(f, t, v, x, FOLD_NONE, &l, &it->stat, &whole);
+			which = furthest_copy(f, t, v, x, FOLD_NONE, &l, FOLD_STAT(it), &whole);
 			break;
 		}
 	acc_fold_gather(f, &f->mesh, t, v, i);
@@ -202,7 +202,7 @@ beside_split(struct acc_fold *f, const struct fold_step *t, const struct fold_vi
 		if (x == i || !own->tensor || own->output || it == NULL || !it->tensor ||
 			!acc_fold_gather(f, &f->mesh, t, v, x))
 			continue;
-		struct acc_fold_layout l = acc_fold_choose(f, k, own, &it->stat, own->tol);
+		struct acc_fold_layout l = acc_fold_choose(f, k, own, FOLD_STAT(it), own->tol);
 		for (uint32_t d = 0; d < l.n; d++)
 			split |= l.at[d].kind == ACC_SHARD;
 	}
@@ -226,9 +226,9 @@ acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtu
 		.lost = FOLD_NONE,
 		.not_sum = FOLD_NONE,
 		.apart = FOLD_NONE};
-	d->whole = d->own->stat;
+	acc_fold_known(&d->own->stat, &d->whole);
 	d->it = acc_fold_counterpart(f, t, v, i);
-	d->want = d->it != NULL ? &d->it->stat : NULL;
+	d->want = d->it != NULL ? acc_fold_known(&d->it->stat, &d->its_stat) : NULL;
 	d->tol = d->want != NULL && d->it->tol > d->own->tol ? d->it->tol : d->own->tol;
 	if (acc_fold_gather(f, &f->mesh, t, v, i))
 		d->layout = acc_fold_is_one(f, t, v)

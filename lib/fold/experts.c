@@ -101,8 +101,8 @@ number(struct weights *w, struct acc_err *e)
 		struct held *h = &w->held[i];
 		const struct held *o = &w->held[last];
 		const double tol = h->it->tol > o->it->tol ? h->it->tol : o->it->tol;
-		if (i > 0 && (h->shape != o->shape ||
-				     acc_fold_same(&h->it->stat, 1, &o->it->stat, tol) != 2)) {
+		if (i > 0 && (h->shape != o->shape || acc_fold_same(FOLD_STAT(h->it), 1,
+							      FOLD_STAT(o->it), tol) != 2)) {
 			last = i;
 			w->many++;
 		}

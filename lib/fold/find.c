@@ -327,10 +327,10 @@ count_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v
 		if (it == NULL || !acc_fold_gather(f, &f->mesh, t, v, i))
 			continue;
 		double tol = own->tol > it->tol ? own->tol : it->tol;
-		struct acc_fold_layout l = acc_fold_choose(f, k, own, &it->stat, tol);
+		struct acc_fold_layout l = acc_fold_choose(f, k, own, FOLD_STAT(it), tol);
 		n->laid += l.n > 0;
 		n->like += l.n > 0 && acc_fold_by_layout(f, &f->mesh, &l, tol, &whole) &&
-			   acc_fold_same(&whole, 1, &it->stat, tol) == 2;
+			   acc_fold_same(&whole, 1, FOLD_STAT(it), tol) == 2;
 	}
 }
 

@@ -18,19 +18,27 @@
  * by all it is. Less than half of the digits of a dtype (an item's tol) is never asked. */
 #define FOLD_NOISE (1.0 / 32)
 
+/* What is known of a tensor, as struct acc_fold_stat has it: there are millions, of few shapes. */
+struct fold_stat {
+	const int64_t *shape; /* of its side, or of that of the parts */
+	double count, v[ACC_FOLD_NSTAT];
+	uint8_t ndim, known;
+};
+
 /* One record of an op call. */
 struct fold_item {
 	uint64_t at;  /* where its record is kept */
 	uint64_t pos; /* hash of io and pos */
+	struct fold_stat stat;
+	double tol; /* half of the dtype's digits */
 	bool tensor, output;
 	bool exact;  /* of integers or bools */
 	bool listed; /* one of a list */
 	bool fills;  /* a buffer that the call fills: no input */
 	bool moved;  /* it has the place of the reference's (members.c) */
-	bool split;  /* of the reference: its ranks have parts of it, in a layout not yet known */
-	double tol;  /* half of the dtype's digits */
-	double ends[2]; /* if `split`: the largest and the smallest of all parts; NAN: unknown */
-	struct acc_fold_stat stat;
+	/* Of the reference: its ranks have parts of it, in a layout not yet known. Nothing is known of the whole then, but in
+	 * v[ACC_FOLD_MAX] and v[ACC_FOLD_MIN] of `stat` stand the largest and the smallest of all parts; NAN: unknown. */
+	bool split;
 };
 
 enum fold_dir { FOLD_FORWARD, FOLD_BACKWARD, FOLD_OTHER };
@@ -68,6 +76,11 @@ struct fold_side {
 	uint32_t nitem, ncall, nsegment;
 	size_t item_cap, call_cap, segment_cap;
 	struct acc_ids by_key, by_twin; /* with the segment, to calls */
+	struct acc_ids by_shape;        /* to shapes, each of ACC_FOLD_NDIM and less, all in mem */
+	const int64_t **shape;
+	uint32_t nshape;
+	size_t shape_cap;
+	struct acc_arena mem;
 };
 
 /* Ranks one behind the other (stages), each a mesh of ranks side by side, which may take the batch in
@@ -301,7 +314,8 @@ acc_fold_lone(const struct acc_fold *f, const struct fold_virtual *v)
 /* What becomes of the parts of a tensor. */
 struct folded {
 	const struct fold_item *own, *it; /* it: the reference's, or NULL */
-	const struct acc_fold_stat *want;
+	const struct acc_fold_stat *want; /* NULL, or its_stat */
+	struct acc_fold_stat its_stat;
 	double tol;
 	struct acc_fold_layout layout, made; /* made: of what communication gave */
 	struct acc_fold_stat whole;
@@ -319,6 +333,11 @@ struct folded {
 void acc_fold_side_release(struct fold_side *s);
 /* A call can be found by its key, and its twin, from now on. */
 int acc_fold_index(struct fold_side *s, uint32_t at, struct acc_err *e);
+/* What is known of an item, and back: 0 or < 0. */
+const struct acc_fold_stat *acc_fold_known(const struct fold_stat *s, struct acc_fold_stat *room);
+#define FOLD_STAT(it) acc_fold_known(&(it)->stat, &(struct acc_fold_stat){.ndim = 0})
+int acc_fold_keep(struct fold_side *s, struct fold_item *it, const struct acc_fold_stat *stat,
+	struct acc_err *e);
 /* A record that was kept; valid until the next. 0 or < 0. */
 int acc_fold_record(struct acc_fold *f, uint64_t at, struct acc_rec **r, struct acc_err *e);
 /* The call of a side by its key, or its twin, in this segment; FOLD_NONE. */
@@ -404,7 +423,7 @@ bool acc_fold_both_plan(const struct acc_fold *f, const struct fold_item *it, st
 /* Is what the reference's first rank has of it the whole? */
 bool acc_fold_stored_whole(const struct acc_fold *f, const struct fold_item *it);
 /* Of the reference's first rank. */
-const struct acc_fold_stat *acc_fold_recorded(const struct acc_fold *f, const struct fold_item *it);
+const struct fold_stat *acc_fold_recorded(const struct acc_fold *f, const struct fold_item *it);
 
 /* --- reduce.c --- */
 int acc_fold_takers(struct acc_fold *f, struct fold_step *t, struct acc_err *e);
@@ -532,7 +551,7 @@ uint32_t acc_fold_turned(const struct acc_fold *f, uint32_t step, uint32_t virtu
 
 /* --- sight.c --- */
 /* Equal for what is one tensor, as statistics show; 0: it is like much else. */
-uint64_t acc_fold_digest(const struct acc_fold_stat *s);
+uint64_t acc_fold_digest(const struct fold_stat *s);
 /* Which tensors' elements are given. */
 int acc_fold_sight(struct acc_fold *f, struct acc_err *e);
 

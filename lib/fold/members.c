@@ -85,7 +85,8 @@ likeness(const struct acc_fold *f, const struct lists *d, uint32_t i, const stru
 			memcmp(a->stat.shape, b->stat.shape,
 				a->stat.ndim * sizeof *a->stat.shape) != 0)
 			return -1;
-		if (acc_fold_same(&a->stat, 1, &b->stat, a->tol > b->tol ? a->tol : b->tol) > 0)
+		if (acc_fold_same(FOLD_STAT(a), 1, FOLD_STAT(b),
+			    a->tol > b->tol ? a->tol : b->tol) > 0)
 			sum += x == 0 ? 2 : 1;
 	}
 	return sum;

@@ -131,7 +131,7 @@ rows_of(const struct acc_fold *f, const struct fold_plan *p)
 {
 	const struct fold_step *t = &f->step[p->step];
 	const struct fold_call *k = &f->device.call[t->call[t->v[p->virtual].rank]];
-	const struct acc_fold_stat *s = &f->device.item[k->first + p->item].stat;
+	const struct fold_stat *s = &f->device.item[k->first + p->item].stat;
 	return has_rows(f, p) && s->ndim > 0 && s->ndim <= ACC_FOLD_NDIM ? (uint64_t)s->shape[0]
 									 : PLENTY;
 }
@@ -327,7 +327,7 @@ look_at(struct acc_fold *f, uint32_t step, uint32_t i, uint32_t x, struct tried 
 	if (cls == FOLD_NONE || it == NULL || !acc_fold_gather(f, &f->mesh, t, v, x))
 		return false;
 	const double tol = own->tol > it->tol ? own->tol : it->tol;
-	struct acc_fold_layout l = acc_fold_choose(f, k, own, &it->stat, tol);
+	struct acc_fold_layout l = acc_fold_choose(f, k, own, FOLD_STAT(it), tol);
 	struct acc_fold_stat whole;
 	*out = (struct tried){
 		.p = {.step = step, .virtual = i, .item = x, .order = FOLD_NONE, .scale = l.scale},
@@ -340,7 +340,7 @@ look_at(struct acc_fold *f, uint32_t step, uint32_t i, uint32_t x, struct tried 
 		!acc_fold_by_layout(f, &f->mesh, &l, tol, &whole))
 		return false;
 	/* What it is filled up with, statistics do not tell from it. */
-	*is = acc_fold_same(&whole, 1, &it->stat, tol) != 0 || (l.cut > 0 && !l.zeros);
+	*is = acc_fold_same(&whole, 1, FOLD_STAT(it), tol) != 0 || (l.cut > 0 && !l.zeros);
 	out->p.whose = acc_fold_whose(f, &out->p, it);
 	return true;
 }

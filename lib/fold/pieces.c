@@ -26,21 +26,21 @@ open_row(struct acc_fold *f, const struct fold_plan *p, uint32_t rank, uint64_t 
 		acc_nomem(e);
 		return NULL;
 	}
-	const struct acc_fold_stat *part = &first->stat;
+	const struct fold_item *part = first;
 	bool all = first->stat.ndim <= ACC_FOLD_NDIM;
 	for (uint32_t r = 0; r < p->n && all; r++) {
 		const struct fold_item *it = acc_fold_part_of(f, t, v, first->pos,
 			rank + r * p->stride);
 		all = it != NULL && it->tensor && it->stat.ndim == first->stat.ndim;
 		at[r] = all ? it->at : 0;
-		part = all && r == 0 ? &it->stat : part;
+		part = all && r == 0 ? it : part;
 	}
 	*slices = 1;
-	for (uint32_t d = 0; d < p->row.axis && d < part->ndim; d++)
-		*slices *= (uint64_t)part->shape[d];
+	for (uint32_t d = 0; d < p->row.axis && d < part->stat.ndim; d++)
+		*slices *= (uint64_t)part->stat.shape[d];
 	const struct acc_place rows = {.kind = ACC_SHARD};
-	struct fold_whole *w = all ? acc_whole_open(f, at, p->n, p->rows ? rows : p->place, part,
-					     p->scale, e)
+	struct fold_whole *w = all ? acc_whole_open(f, at, p->n, p->rows ? rows : p->place,
+					     FOLD_STAT(part), p->scale, e)
 				   : NULL;
 	free(at);
 	if (w != NULL && p->cut > 0)
@@ -78,7 +78,7 @@ acc_fold_open_want(struct acc_fold *f, const struct fold_item *want, struct acc_
 	struct fold_plan p;
 	if (f->both == NULL)
 		return acc_whole_open(f, &want->at, 1, (struct acc_place){.kind = ACC_REPLICATE},
-			&want->stat, 1, e);
+			FOLD_STAT(want), 1, e);
 	if (!acc_fold_both_plan(f, want, &p))
 		return NULL;
 	return acc_fold_open_plan(f->both, &p, e);

@@ -32,6 +32,9 @@ acc_fold_side_release(struct fold_side *s)
 	free(s->segment);
 	acc_ids_release(&s->by_key);
 	acc_ids_release(&s->by_twin);
+	acc_ids_release(&s->by_shape);
+	free(s->shape);
+	acc_arena_release(&s->mem);
 	*s = (struct fold_side){0};
 }
 
@@ -141,6 +144,59 @@ number(const struct acc_val *v, double *x)
 		return false;
 	*x = b;
 	return true;
+}
+
+const struct acc_fold_stat *
+acc_fold_known(const struct fold_stat *s, struct acc_fold_stat *room)
+{
+	room->ndim = s->ndim;
+	room->count = s->count;
+	room->known = s->known;
+	memcpy(room->v, s->v, sizeof room->v);
+	for (uint32_t d = 0; d < s->ndim && d < ACC_FOLD_NDIM; d++)
+		room->shape[d] = s->shape[d];
+	return room;
+}
+
+/* One copy of each shape. */
+static const int64_t *
+shape_of(struct fold_side *s, const struct acc_fold_stat *stat, struct acc_err *e)
+{
+	static const int64_t none[1];
+	const uint32_t n = stat->ndim <= ACC_FOLD_NDIM ? stat->ndim : 0;
+	if (n == 0)
+		return none;
+	const size_t size = n * sizeof *stat->shape;
+	const uint64_t id = acc_hash(stat->shape, size);
+	const uint32_t at = acc_ids_get(&s->by_shape, id);
+	if (at != ACC_NOID)
+		return s->shape[at];
+	const int64_t **all = acc_grow((void *)s->shape, &s->shape_cap, (size_t)s->nshape + 1,
+		sizeof *all, e);
+	if (all == NULL)
+		return NULL;
+	s->shape = all;
+	all[s->nshape] = (void *)acc_arena_copy(&s->mem, stat->shape, size);
+	if (all[s->nshape] == NULL)
+		acc_nomem(e);
+	else if (acc_ids_put(&s->by_shape, id, s->nshape, false, e) == 0)
+		return all[s->nshape++];
+	return NULL;
+}
+
+int
+acc_fold_keep(struct fold_side *s, struct fold_item *it, const struct acc_fold_stat *stat,
+	struct acc_err *e)
+{
+	const int64_t *shape = shape_of(s, stat, e);
+	if (shape == NULL)
+		return ACC_ENOMEM;
+	it->stat = (struct fold_stat){.shape = shape,
+		.count = stat->count,
+		.ndim = (uint8_t)stat->ndim,
+		.known = stat->known};
+	memcpy(it->stat.v, stat->v, sizeof stat->v);
+	return 0;
 }
 
 /* What the recorder computed, or accmetric. */
@@ -295,9 +351,12 @@ add_item(struct fold_side *s, const struct acc_rec *r, uint64_t at, struct acc_e
 	it->fills = !it->output && acc_op_fills(acc_get_text(r, "", "op"), pos);
 	it->exact = t != ACC_NODTYPE && acc_dtype_of(t)->eps == 0;
 	it->tol = tolerance(r);
-	if (it->tensor)
-		read_stat(r, &it->stat);
-	else if (s->call[s->ncall - 1].hands && acc_word_in("1 dst src", pos))
+	if (it->tensor) {
+		struct acc_fold_stat stat;
+		read_stat(r, &stat);
+		return acc_fold_keep(s, it, &stat, e);
+	}
+	if (s->call[s->ncall - 1].hands && acc_word_in("1 dst src", pos))
 		acc_as_int(acc_get(r, "", "value"), &s->call[s->ncall - 1].peer);
 	return 0;
 }

@@ -10,7 +10,7 @@
 #include <math.h>
 
 static uint64_t
-digest(const struct acc_fold_stat *s)
+digest(const struct fold_stat *s)
 {
 	uint64_t h = acc_hash(s->v, sizeof s->v);
 	const double id[2] = {s->count, s->known};
@@ -20,13 +20,13 @@ digest(const struct acc_fold_stat *s)
 
 /* Is it told from others by its statistics? */
 static bool
-telling(const struct acc_fold_stat *s)
+telling(const struct fold_stat *s)
 {
 	return s->known == (1 << ACC_FOLD_NSTAT) - 1 && s->v[ACC_FOLD_MAX] != s->v[ACC_FOLD_MIN];
 }
 
 static bool
-equal(const struct acc_fold_stat *a, const struct acc_fold_stat *b)
+equal(const struct fold_stat *a, const struct fold_stat *b)
 {
 	bool same = a->count == b->count && a->known == b->known;
 	for (int i = 0; i < ACC_FOLD_NSTAT; i++)

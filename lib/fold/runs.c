@@ -20,7 +20,7 @@ acc_fold_runs_free(struct fold_runs *r)
 }
 
 static uint64_t
-stat_id(const struct acc_fold_stat *s)
+stat_id(const struct fold_stat *s)
 {
 	const uint64_t id[2] = {acc_hash(s->v, sizeof s->v), acc_hash(&s->count, sizeof s->count)};
 	return s->known == (1 << ACC_FOLD_NSTAT) - 1 && s->v[ACC_FOLD_MAX] != s->v[ACC_FOLD_MIN]

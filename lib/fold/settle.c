@@ -190,19 +190,19 @@ mark_mates(struct acc_fold *f)
 
 /* What all ranks of the reference give a summand of, as a product over a part of its terms, is what a reduction
  * makes of it for all of them, if that is recorded, and the device's call takes as much: no bias is added later. */
-static void
-find_sum(struct acc_fold *f, const struct couple *c)
+static int
+find_sum(struct acc_fold *f, const struct couple *c, struct acc_err *e)
 {
 	struct acc_fold *g = f->both;
 	struct fold_laid *laid = &f->laid[c->it - f->reference.item];
 	if (!c->it->split || laid->sum || !c->part->output || c->ref->dir != FOLD_FORWARD ||
 		c->ref->talks || c->v->alone > 0 ||
 		inputs_of(&f->device, c->call) != inputs_of(&g->device, c->ref))
-		return;
+		return 0;
 	const struct fold_virtual *by = acc_fold_taker(g, c->step, c->v, c->x);
 	/* A reduction that the device has, too, has summands there. */
 	if (by != NULL && called(f, c->step, by)->mated)
-		return;
+		return 0;
 	const struct fold_call *k = by == NULL ? NULL : &g->device.call[c->step->call[by->rank]];
 	const struct acc_fold_layout all = acc_fold_copies_of(g);
 	for (uint32_t i = 0; k != NULL && k->reduces && i < k->n; i++) {
@@ -217,12 +217,13 @@ find_sum(struct acc_fold *f, const struct couple *c)
 		laid->layout = all;
 		laid->virtual = (uint32_t)(by - c->step->v);
 		laid->item = i;
-		c->it->stat = sum;
-		c->it->stat.ndim = c->part->stat.ndim;
-		memcpy(c->it->stat.shape, c->part->stat.shape, sizeof sum.shape);
 		c->it->split = false;
-		return;
+		sum.ndim = c->part->stat.ndim;
+		for (uint32_t d = 0; d < sum.ndim && d < ACC_FOLD_NDIM; d++)
+			sum.shape[d] = c->part->stat.shape[d];
+		return acc_fold_keep(&g->device, c->it, &sum, e);
 	}
+	return 0;
 }
 
 /* Where the calls of a line have weights in several layouts, the line has none, but each of them its own. */
@@ -240,8 +241,8 @@ settle_item(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *
 	if (!find_couple(f, t, v, i, &c))
 		return 0;
 	if (pass == SUMS)
-		find_sum(f, &c);
-	if (pass == SUMS || f->laid[c.it - f->reference.item].sum)
+		return find_sum(f, &c, e);
+	if (f->laid[c.it - f->reference.item].sum)
 		return 0;
 	if (pass == ALIKE) {
 		struct acc_fold_layout l[2];
@@ -263,11 +264,13 @@ settle_item(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *
 			       : acc_fold_abstain(g, c.ref, c.part, e);
 	if (c.it->split && known && acc_fold_gather(g, &g->mesh, c.step, c.v, c.x) &&
 		acc_fold_choose(g, c.ref, c.part, NULL, c.part->tol).n == 0) {
-		acc_fold_by_layout(g, &g->mesh, &to, INFINITY, &c.it->stat);
+		struct acc_fold_stat whole;
 		c.it->split = false;
 		f->laid[c.it - f->reference.item].layout = to;
+		if (acc_fold_by_layout(g, &g->mesh, &to, INFINITY, &whole))
+			rc = acc_fold_keep(&g->device, c.it, &whole, e);
 	}
-	return 0;
+	return rc;
 }
 
 static int
@@ -330,7 +333,7 @@ acc_fold_stored_whole(const struct acc_fold *f, const struct fold_item *it)
 	       (acc_fold_replicated(&laid_of(f, it)->layout) && laid_of(f, it)->layout.scale == 1);
 }
 
-const struct acc_fold_stat *
+const struct fold_stat *
 acc_fold_recorded(const struct acc_fold *f, const struct fold_item *it)
 {
 	struct fold_plan p;
@@ -369,7 +372,7 @@ acc_fold_both_settle(struct acc_fold *f, struct acc_err *e)
 		const struct fold_step *t = &g->step[ref->segment];
 		const struct fold_virtual *v = &t->v[ref->of];
 		const struct fold_call *k = &g->device.call[t->call[v->rank]];
-		for (uint32_t i = 0; i < ref->n; i++) {
+		for (uint32_t i = 0; i < ref->n && rc == 0; i++) {
 			struct fold_item *it = &r->item[ref->first + i];
 			struct acc_fold_layout l = {.n = 0};
 			struct fold_laid *laid = &f->laid[ref->first + i];
@@ -382,8 +385,11 @@ acc_fold_both_settle(struct acc_fold *f, struct acc_err *e)
 				l = acc_fold_choose(g, k, own, NULL, own->tol);
 			it->split = false;
 			it->stat.ndim = ACC_FOLD_NDIM + 1;
-			if (l.n > 0 && acc_fold_by_layout(g, &g->mesh, &l, INFINITY, &it->stat))
-				laid->layout = l;
+			struct acc_fold_stat whole;
+			if (l.n == 0 || !acc_fold_by_layout(g, &g->mesh, &l, INFINITY, &whole))
+				continue;
+			laid->layout = l;
+			rc = acc_fold_keep(&g->device, it, &whole, e);
 		}
 	}
 	return rc;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 uint64_t
-acc_fold_digest(const struct acc_fold_stat *s)
+acc_fold_digest(const struct fold_stat *s)
 {
 	const uint8_t all = (1 << ACC_FOLD_NSTAT) - 1;
 	const uint64_t id[2] = {acc_hash(s->v, sizeof s->v), (uint64_t)s->count};

@@ -17,7 +17,7 @@ acc_fold_gather(struct acc_fold *f, const struct fold_mesh *m, const struct fold
 						     : acc_fold_item_at(s, &s->call[call], pos, i);
 		if (it == NULL || !it->tensor || it->stat.ndim > ACC_FOLD_NDIM)
 			return false;
-		f->part[r] = it->stat;
+		acc_fold_known(&it->stat, &f->part[r]);
 	}
 	return true;
 }

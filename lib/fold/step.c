@@ -245,9 +245,9 @@ other_ends(const double ends[2], const struct fold_item *it, double tol)
 {
 	if (!it->split)
 		return false;
-	const double size = fmax(fabs(it->ends[0]), fabs(it->ends[1]));
-	return fabs(ends[0] - it->ends[0]) > 2 * tol * size ||
-	       fabs(ends[1] - it->ends[1]) > 2 * tol * size;
+	const double max = it->stat.v[ACC_FOLD_MAX], min = it->stat.v[ACC_FOLD_MIN];
+	const double size = fmax(fabs(max), fabs(min));
+	return fabs(ends[0] - max) > 2 * tol * size || fabs(ends[1] - min) > 2 * tol * size;
 }
 
 /* How much of these two calls is one and the same. */

@@ -120,7 +120,7 @@ is_scaled_sum(struct acc_fold *f, const struct fold_step *t, const struct fold_v
 		for (uint32_t x = 0; k->dir == FOLD_BACKWARD && x < k->n && !goes_on; x++) {
 			const struct fold_item *it = &f->reference.item[k->first + x];
 			goes_on = it->tensor && !it->output &&
-				  acc_fold_same(&it->stat, 1, d->want, 0) == 2;
+				  acc_fold_same(FOLD_STAT(it), 1, d->want, 0) == 2;
 		}
 	}
 	return goes_on && d->by != NULL && d->layout.n == 1 &&

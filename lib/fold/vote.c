@@ -8,7 +8,7 @@ acc_fold_shapes(const struct acc_fold *f, const struct fold_call *k)
 {
 	uint64_t h = 0;
 	for (uint32_t i = 0; i < k->n; i++) {
-		const struct acc_fold_stat *s = &f->device.item[k->first + i].stat;
+		const struct fold_stat *s = &f->device.item[k->first + i].stat;
 		const uint64_t id[2] = {h, s->ndim <= ACC_FOLD_NDIM
 						   ? acc_hash(s->shape, s->ndim * sizeof *s->shape)
 						   : 0};
@@ -227,16 +227,16 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 		if (it == NULL || !acc_fold_gather(f, &f->mesh, t, v, i))
 			continue;
 		double tol = own->tol > it->tol ? own->tol : it->tol;
-		double scale = !acc_fold_lone(f, v)
-				       ? 0
-				       : acc_fold_alone_scale(f, k, own, f->part, &it->stat, tol);
+		double scale = !acc_fold_lone(f, v) ? 0
+						    : acc_fold_alone_scale(f, k, own, f->part,
+							      FOLD_STAT(it), tol);
 		if (scale > 0)
 			l = (struct acc_fold_layout){.n = 1,
 				.at = {{ACC_ALONE, 0}},
 				.scale = scale};
 		int sure = scale > 0 ? 2 : 0;
 		if (sure == 0 && !acc_fold_lone(f, v) && !acc_fold_one_has_all(f, &f->mesh))
-			sure = acc_fold_solve(f, &f->mesh, &it->stat, tol,
+			sure = acc_fold_solve(f, &f->mesh, FOLD_STAT(it), tol,
 				acc_fold_factor_of(f, k, v, own), &l);
 		if (sure < 2 && v->alone == 0 && is_ranged(f, own, it))
 			sure = vote_range(sure, &l);

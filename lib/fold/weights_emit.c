@@ -244,7 +244,7 @@ stat_of(struct emit *o, const struct fold_weight *w, struct acc_fold_stat *whole
 	int rc = part == NULL ? acc_nomem(e) : 0;
 	*whole = (struct acc_fold_stat){.known = 0};
 	for (uint32_t i = 0; i < w->parts && rc == 0; i++) {
-		part[i] = o->f->device.item[p[i].item].stat;
+		acc_fold_known(&o->f->device.item[p[i].item].stat, &part[i]);
 		/* In what order they stand does not matter here. */
 		part[i].ndim = 1;
 		part[i].shape[0] = (int64_t)part[i].count;
