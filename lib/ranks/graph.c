@@ -523,6 +523,7 @@ acc_replicas_release(struct acc_replicas *t)
 	acc_ids_release(&t->amid);
 	acc_ids_release(&t->grouped);
 	acc_ids_release(&t->mixed);
+	acc_ids_release(&t->copies);
 	free(t->account);
 	free(t->crossed);
 	free(t->begin);

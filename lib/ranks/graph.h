@@ -104,8 +104,9 @@ struct acc_replicas {
 		lined; /* calls by step, rank, line and how many of that there are before; see weight_drift.c */
 	struct acc_ids
 		drawn; /* see forward_parts.c: by step, rank and group, a call; or behind the last */
-	struct acc_ids amid;  /* see gradient_divisor.c */
-	struct acc_ids mixed; /* marks of weights of which acc_rule_mix has said why they part */
+	struct acc_ids amid;   /* see gradient_divisor.c */
+	struct acc_ids copies; /* see copies.c: of tensors, by their number */
+	struct acc_ids mixed;  /* marks of weights of which acc_rule_mix has said why they part */
 	struct acc_account *account; /* see account.h */
 	size_t naccount;
 	struct acc_account *crossed; /* those that have gradients of other weights in them */
@@ -421,6 +422,14 @@ int acc_replicas_far(struct acc_replicas *t, const struct acc_rank_group *g,
 /* The same but for rounding; of statistics, to as many digits. 0 or < 0. */
 int acc_replicas_same(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, uint32_t j, bool *is, struct acc_err *e);
+/* The norm of a tensor, and how far off it may be where it is the same as another one, for which that one's is added;
+ * INFINITY: nothing is known of it. 0 or < 0. */
+int acc_replicas_norm(struct acc_replicas *t, const struct acc_replica_seen *s, double *norm,
+	double *room, struct acc_err *e);
+/* On how many ranks of the group, which the call that is given it is among, is it the same as here? Their sum is as often
+ * it. 1; 0: not known; < 0. */
+int acc_seen_copies(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *in, uint32_t *n, struct acc_err *e);
 /* How far rounding alone leads in the type of `s`, against the tensor's norm. 0 or < 0. */
 int acc_replicas_near(struct acc_replicas *t, const struct acc_replica_seen *s, double *limit,
 	struct acc_err *e);

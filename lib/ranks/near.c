@@ -290,6 +290,12 @@ acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const
 	return data && wide ? parted_elements(t, x, ratio, e) : 0;
 }
 
+static double
+near_of(enum acc_dtype t)
+{
+	return t == ACC_NODTYPE ? 0 : fmin(LIMIT_REPLICA_MOST, LIMIT_MOST_PRODUCTS * acc_unit(t));
+}
+
 int
 acc_replicas_near(struct acc_replicas *t, const struct acc_replica_seen *s, double *limit,
 	struct acc_err *e)
@@ -298,9 +304,25 @@ acc_replicas_near(struct acc_replicas *t, const struct acc_replica_seen *s, doub
 	int rc = t->f->get(t->f->arg, s->line, &r, e);
 	if (rc < 0)
 		return rc;
-	double unit = acc_unit(acc_dtype_find(acc_get_text(r, "", "dtype")));
-	*limit = fmin(LIMIT_REPLICA_MOST, LIMIT_MOST_PRODUCTS * unit);
+	*limit = near_of(acc_dtype_find(acc_get_text(r, "", "dtype")));
 	return 0;
+}
+
+int
+acc_replicas_norm(struct acc_replicas *t, const struct acc_replica_seen *s, double *norm,
+	double *room, struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0};
+	double st[4];
+	bool known;
+	int rc = measured(t, s->line, st, &x, &known, e);
+	known = rc == 0 && known && isfinite(st[3]);
+	*norm = known ? fabs(st[3]) : 0;
+	*room = known ? (near_of(s->real ? x.dtype : ACC_NODTYPE) +
+				acc_norm_rounding(x.dtype, x.n)) *
+				*norm
+		      : INFINITY;
+	return rc;
 }
 
 int

@@ -18,29 +18,6 @@ group_of(const struct acc_replicas *t, const struct acc_seen_call *c)
 	return NULL;
 }
 
-/* On how many ranks of the group is what the call is given the same as here? Their sum is as often it. 1; 0: not known;
- * < 0. */
-static int
-copies(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
-	const struct acc_replica_seen *in, uint32_t *n, struct acc_err *e)
-{
-	const struct acc_rank_group two = {.n = 2};
-	const struct acc_seen_call **peer = malloc(g->n * sizeof *peer);
-	int rc = peer == NULL ? acc_nomem(e) : 0;
-	bool all = rc == 0 && acc_replicas_peers(t, g, c, peer);
-	*n = 0;
-	for (uint32_t i = 0; i < g->n && all && rc == 0; i++) {
-		const struct acc_seen_call *const pair[2] = {c, peer[i]};
-		bool same = peer[i] == c;
-		if (!same)
-			rc = acc_replicas_same(t, &two, pair, (uint32_t)(in - t->seen) - c->first,
-				&same, e);
-		*n += same;
-	}
-	free(peer);
-	return rc < 0 ? rc : all;
-}
-
 /* The first call after it that joins, scales or moves it. */
 static uint32_t
 next_call(const struct acc_replicas *t, const struct acc_replica_seen *x)
@@ -68,7 +45,7 @@ reduced(struct acc_replicas *t, const struct acc_seen_call *c, const struct acc_
 	uint32_t same = 0;
 	for (uint32_t i = c->first; i < c->first + c->n; i++)
 		in = !t->seen[i].out && t->seen[i].mark == x->mark ? &t->seen[i] : in;
-	int rc = g == NULL || in == NULL ? 0 : copies(t, g, c, in, &same, e);
+	int rc = g == NULL || in == NULL ? 0 : acc_seen_copies(t, g, in, &same, e);
 	if (rc != 1)
 		return rc;
 	*factor *= same * (c->average ? 1.0 / g->n : 1);
@@ -148,13 +125,12 @@ is_told(struct acc_ways *w, const struct acc_seen_call *const *peer, const struc
 	uint32_t j, const struct acc_replica_seen *dw, bool *is, struct acc_err *e)
 {
 	struct acc_replicas *t = w->t;
-	const struct acc_seen_call *back = &t->call[dw->call];
 	bool part = !acc_replicas_marked(t, g, peer, j);
 	uint32_t n = 0;
 	*is = acc_seen_given(t, dw) || part;
 	if (*is || g->data_differ)
 		return 0;
-	int rc = copies(t, g, back, dw, &n, e);
+	int rc = acc_seen_copies(t, g, dw, &n, e);
 	*is = n == g->n;
 	return rc < 0 ? rc : 0;
 }
