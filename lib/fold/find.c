@@ -288,6 +288,8 @@ struct share {
 	uint64_t own;  /* those of the device */
 	uint64_t both; /* of the reference, known, and in op calls that the device has, too */
 	uint64_t
+		silent; /* of the reference, of which the ranks recorded no value, in no known layout */
+	uint64_t
 		unknown; /* of the reference, whose ranks have parts in a layout that is not known */
 };
 
@@ -329,6 +331,7 @@ count_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v
 		double tol = own->tol > it->tol ? own->tol : it->tol;
 		struct acc_fold_layout l = acc_fold_choose(f, k, own, FOLD_STAT(it), tol);
 		n->laid += l.n > 0;
+		n->silent += l.n == 0 && f->part[0].known == 0 && f->part[0].count > 0;
 		n->like += l.n > 0 && acc_fold_by_layout(f, &f->mesh, &l, tol, &whole) &&
 			   acc_fold_same(&whole, 1, FOLD_STAT(it), tol) == 2;
 	}
@@ -445,6 +448,10 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 		n.tensors = n.own;
 	if (f->both != NULL)
 		n.tensors = 2 * n.both > n.tensors ? n.both : n.tensors / 2;
+	/* What has no value, as where a library traces a call before it makes it, tells of no layout; all that is compared
+	 * must not be such. */
+	if (2 * n.silent < n.tensors)
+		n.tensors -= n.silent;
 	/* Behind a fault nothing is like the reference; but where most has no place at all, or
 	 * hardly a weight is the same, this is another network, or a layout that is not known. */
 	/* On a mesh of several axes shapes alone decide nothing, and who is behind what is not known is
