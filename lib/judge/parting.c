@@ -239,42 +239,42 @@ mark_stretch(const struct parting *p, int side, uint8_t *mark)
 	}
 }
 
-/* Does a step make numbers of constants that the other side does not have, where that makes as many, and no less once,
- * that this one does not have? Tables are made in many ways, of which some values are the same in all. */
+/* Is it a number of many that a side makes of constants, that is lost, and that the other side does not have? */
 static bool
-makes_others(const struct parting *p, const struct part_side *d, uint32_t step)
+is_other_table(const struct parting *p, const struct part_side *d, const struct part_value *v)
 {
-	const struct part_side *o = &p->side[d == &p->side[ACC_A]];
-	const struct part_step *s = &d->step[step];
-	for (uint32_t i = s->value; i < s->value + s->n; i++) {
-		const struct part_value *v = &d->value[i];
-		if (!v->out || !v->real || v->count == 1 || acc_part_agrees(p, v))
-			continue;
-		for (uint32_t j = 0; j < o->nvalue; j++) {
-			const struct part_value *w = &o->value[j];
-			if (w->out && w->real && w->count == v->count && o->step[w->step].constant &&
-				o->step[w->step].lost && !acc_part_agrees(p, w))
-				return true;
-		}
-	}
-	return false;
+	const struct part_step *s = &d->step[v->step];
+	return v->out && v->real && v->count > 1 && s->constant && s->lost &&
+	       !acc_part_agrees(p, v);
 }
 
-/* What is made of constants, as masks are, is none of it where nothing shows that it differs. */
-static void
-drop_constants(const struct parting *p, struct part_side *d)
+/* What is made of constants, as masks are, is none of it where nothing shows that it differs: that the other side makes
+ * as many numbers of constants, and none the same. Tables are made in many ways, of which some values are the same in
+ * all. */
+static int
+drop_constants(const struct parting *p, struct part_side *d, struct acc_err *e)
 {
-	for (uint32_t i = 0; i < d->nstep; i++) {
+	const struct part_side *o = &p->side[d == &p->side[ACC_A]];
+	struct acc_ids tables = {0};
+	int rc = 0;
+	for (uint32_t i = 0; i < o->nvalue && rc == 0; i++)
+		if (is_other_table(p, o, &o->value[i]))
+			rc = acc_ids_put(&tables, o->value[i].count, i, true, e);
+	for (uint32_t i = 0; i < d->nstep && rc == 0; i++) {
 		struct part_step *s = &d->step[i];
 		bool fed = false;
 		for (uint32_t j = s->value; j < s->value + s->n && s->in; j++) {
 			const struct part_value *v = &d->value[j];
+			fed |= is_other_table(p, d, v) &&
+			       acc_ids_get(&tables, v->count) != ACC_NOID;
 			fed |= !v->out && (acc_part_agrees(p, v) ||
 						  (v->maker != ACC_NOCALL &&
 							  (d->step[v->maker].in || v->bridged)));
 		}
-		s->in &= fed || (s->constant && makes_others(p, d, i));
+		s->in &= fed;
 	}
+	acc_ids_release(&tables);
+	return rc;
 }
 
 /* The largest value that a step gives. NULL: none. */
@@ -516,13 +516,16 @@ static int
 mark(struct parting *p, uint8_t *room, struct acc_err *e)
 {
 	p->empty = p->end[ACC_A] != ACC_NOCALL && p->side[ACC_A].step[p->end[ACC_A]].first;
-	for (int s = 0; s < 2; s++) {
+	int rc = 0;
+	for (int s = 0; s < 2 && rc == 0; s++) {
 		mark_stretch(p, s, room);
-		drop_constants(p, &p->side[s]);
+		rc = drop_constants(p, &p->side[s], e);
 	}
+	if (rc < 0)
+		return rc;
 	p->moved = ACC_NOCALL;
 	fill_bench(p);
-	const int rc = acc_part_add_movers(p, e);
+	rc = acc_part_add_movers(p, e);
 	if (rc < 0)
 		return rc;
 	count(p);
