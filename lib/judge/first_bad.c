@@ -53,6 +53,23 @@ is_sure(const struct scan *s, const struct suspect *x)
 	       x->cause <= LIMIT_SAME_INPUT * u;
 }
 
+/* Does something that is compared come behind a call in its step, but for gradients? */
+static bool
+goes_on(const struct acc_case *c, uint32_t call)
+{
+	enum { REACH = 1 << 12 };
+	for (uint32_t i = call + 1; i < c->ncall && i - call < REACH; i++) {
+		const struct acc_call *k = &c->call[i];
+		if (k->segment != c->call[call].segment)
+			return false;
+		for (uint32_t j = k->first; j <= k->last && !k->backward && !k->grad; j++)
+			if (c->item[j].call == i && c->item[j].kind == ACC_ITEM_TENSOR &&
+				acc_is_output(&c->item[j]) && acc_is_measured(&c->item[j]))
+				return true;
+	}
+	return false;
+}
+
 /* Of two programs much is paired by guess. What agrees again behind a call says that it is right; a weight may
  * lie in another order; and of what one side alone calls, or a gradient that was not compared where it was made,
  * nothing says that it is the other's. */
@@ -67,8 +84,9 @@ is_guess(const struct scan *s, const struct suspect *x)
 		return true;
 	if (x->role == ROLE_IN && (c->item[x->item].ordered || x->value <= x->limit))
 		return true;
-	/* Single numbers of other operators are a pair by their value alone. */
-	if (x->role == ROLE_OUT && c->item[x->item].loose && c->item[x->item].count == 1)
+	/* Single numbers of other operators are a pair by their value alone, unless the pass ends in them. */
+	if (x->role == ROLE_OUT && c->item[x->item].loose && c->item[x->item].count == 1 &&
+		goes_on(c, x->call))
 		return true;
 	/* Of an optimizer that is written out, many tensors are alike: it is compared by the weights that it gives. */
 	if (x->role == ROLE_IN && s->other && acc_call_steps(&c->call[x->call]))
