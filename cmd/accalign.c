@@ -43,7 +43,7 @@ struct input {
 	uint64_t place, off;  /* of that: which pair it belongs to, and the byte in its tensor */
 	struct acc_align *al;
 	struct acc_modules *modules; /* or NULL */
-	struct acc_maps *rules; /* for the tags of the device; or NULL */
+	struct acc_maps *rules;      /* for the tags of the device; or NULL */
 	struct cli_out *out;
 	int64_t first, last; /* steps of what came since the last step record */
 	struct acc_rec step; /* the step record at which reading stands; no kind: none */
@@ -141,8 +141,9 @@ end_modules(struct input *in)
 	if (acc_modules_count(in->modules, &nowhere) == 0 && nowhere > 0)
 		cli_die("%s: --modules: no op call says in which module it ran", in->path);
 	if (nowhere > 0)
-		cli_warn("%s: %llu records of op calls do not say in which module they ran, and are left"
-			 " out",
+		cli_warn(
+			"%s: %llu records of op calls do not say in which module they ran, and are left"
+			" out",
 			in->path, (unsigned long long)nowhere);
 	acc_modules_close(in->modules);
 	in->modules = NULL;
@@ -691,8 +692,7 @@ main(int argc, char **argv)
 		in[s].out = out;
 		in[s].pattern = pattern;
 		in[s].first = in[s].last = -1;
-		if (modules &&
-			(in[s].modules = acc_modules_open(take_whole, &in[s], &e)) == NULL)
+		if (modules && (in[s].modules = acc_modules_open(take_whole, &in[s], &e)) == NULL)
 			cli_die_err(&e);
 	}
 	if (pattern != NULL && in[0].rd != NULL && in[1].rd != NULL)

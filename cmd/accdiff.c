@@ -173,7 +173,8 @@ hand(struct diff_opt *o, int key, const char *arg)
 		known++;
 	for (size_t i = 0; i < sizeof handed / sizeof *handed; i++)
 		to |= handed[i].key == key ? handed[i].to : 0;
-	const char *word = arg == NULL ? diff_text("--%s", known->name) : diff_text("--%s=%s", known->name, arg);
+	const char *word = arg == NULL ? diff_text("--%s", known->name)
+				       : diff_text("--%s=%s", known->name, arg);
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
 		if (to & 1u << i)
 			cli_append(&lists[i]->v, &lists[i]->n, word);

@@ -211,6 +211,10 @@ acc_mem(const struct scan *s)
 }
 
 /* --- first_bad.c --- */
+/* Is it no guess that a suspect's call is a pair? */
+bool acc_is_sure(const struct scan *s, const struct suspect *x);
+/* May what a suspect differs in be two things that are no pair? */
+bool acc_is_guess(const struct scan *s, const struct suspect *x);
 /* Is a suspect a call of a module, and does what that gives agree, or what the module around it does? */
 bool acc_module_agrees(const struct acc_case *c, const struct suspect *x);
 /* One more suspect, unless this walk is to learn. 0 or ACC_ENOMEM. */

@@ -1,227 +1,10 @@
-/* Where two programs part: see parting.h.
- *
- * The first calls that are lost begin the stretch. Weights have the same values on both sides, whatever is wrong,
- * so the first call behind them that takes a weight of a later lost call of the bench ends it: what goes into that
- * one is to be what goes into the bench's. */
+/* Where two programs part: see parting.h. */
 #include "judge/parting.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "judge/limits.h"
-
-bool
-acc_part_agrees(const struct parting *p, const struct part_value *v)
-{
-	return v->real && v->off <= p->may &&
-	       !(p->low && v->paired && v->rms > LIMIT_MARGIN * p->may);
-}
-
-/* The last step that gives floats: where the forward pass ends. ACC_NOCALL: none does. */
-static uint32_t
-end_of(const struct part_side *d)
-{
-	for (uint32_t i = d->nstep; i-- > 0;)
-		for (uint32_t j = d->step[i].value; j < d->step[i].value + d->step[i].n; j++)
-			if (d->value[j].out && d->value[j].real)
-				return i;
-	return ACC_NOCALL;
-}
-
-/* Nothing comes back behind a step; but for one number of 16 bits, which may agree by chance; and it leads to
- * the end. */
-enum { BACK = 1, NUMBER = 2, LIVE = 4 };
-
-/* Does it give masks or indices alone, and the other side has them? Of what it takes that tells nothing. */
-static bool
-gives_twins(const struct part_side *d, uint32_t step)
-{
-	const struct part_step *s = &d->step[step];
-	bool any = false;
-	for (uint32_t i = s->value; i < s->value + s->n; i++) {
-		const struct part_value *v = &d->value[i];
-		if (v->out && v->count > 1) {
-			if (!v->twin)
-				return false;
-			any = true;
-		}
-	}
-	return any;
-}
-
-static uint8_t
-gives_right(const struct parting *p, const struct part_side *d, uint32_t step)
-{
-	const struct part_step *s = &d->step[step];
-	uint8_t right = 0;
-	for (uint32_t i = s->value; i < s->value + s->n; i++)
-		if (d->value[i].out && acc_part_agrees(p, &d->value[i]))
-			right |= p->low && d->value[i].count == 1 ? NUMBER : BACK;
-	return right;
-}
-
-/* Mark whoever gave what this step takes. */
-static void
-mark_makers(const struct part_side *d, uint32_t step, uint8_t *mark, uint8_t as)
-{
-	const struct part_step *s = &d->step[step];
-	for (uint32_t i = s->value; i < s->value + s->n; i++)
-		if (d->value[i].maker != ACC_NOCALL)
-			mark[d->value[i].maker] |= as;
-}
-
-/* Is all that a step takes made of numbers that stand in the program? */
-static bool
-is_constant(const struct part_side *d, uint32_t step)
-{
-	const struct part_step *s = &d->step[step];
-	for (uint32_t i = s->value; i < s->value + s->n; i++) {
-		const struct part_value *v = &d->value[i];
-		if (!v->out && (v->bridged || (v->maker != ACC_NOCALL ? !d->step[v->maker].constant
-								      : v->real && v->count > 1)))
-			return false;
-	}
-	return true;
-}
-
-static void
-find_lost(struct parting *p, struct part_side *d, uint8_t *mark)
-{
-	const uint32_t end = end_of(d);
-	memset(mark, 0, d->nstep);
-	for (uint32_t i = d->nstep; i-- > 0;) {
-		if (i == end)
-			mark[i] |= LIVE;
-		mark[i] |= gives_right(p, d, i);
-		mark_makers(d, i, mark, mark[i]);
-		d->step[i].back = (mark[i] & (BACK | NUMBER)) != 0;
-		d->step[i].apart = (mark[i] & BACK) == 0;
-		d->step[i].lost = (mark[i] & (BACK | LIVE)) == LIVE && !gives_twins(d, i);
-	}
-	for (uint32_t i = 0; i < d->nstep; i++) {
-		struct part_step *s = &d->step[i];
-		s->constant = is_constant(d, i);
-		s->first = s->lost;
-		for (uint32_t j = s->value; j < s->value + s->n; j++) {
-			const struct part_value *v = &d->value[j];
-			s->first &= v->out || !v->real || acc_part_agrees(p, v) ||
-				    v->maker == ACC_NOCALL || !d->step[v->maker].lost;
-		}
-	}
-}
-
-static bool
-is_weight(const struct parting *p, const struct part_value *v)
-{
-	return !v->out && v->leaf && v->count > 1 && v->real && v->off <= p->may;
-}
-
-/* The lost call of the bench, behind the first of them, that takes this weight; none of the first may. lost: the
- * weights that lost calls take. */
-static uint32_t
-later(const struct parting *p, const struct part_value *w, const uint32_t *lost, uint32_t n)
-{
-	const struct part_side *b = &p->side[ACC_B];
-	uint32_t found = ACC_NOCALL;
-	for (uint32_t i = 0; i < n; i++) {
-		const struct part_value *v = &b->value[lost[i]];
-		if (!(acc_part_off(w, v) <= p->may))
-			continue;
-		if (b->step[v->step].first)
-			return ACC_NOCALL;
-		found = found == ACC_NOCALL ? v->step : found;
-	}
-	return found;
-}
-
-const struct part_value *
-acc_part_taken(const struct part_side *d, uint32_t step)
-{
-	const struct part_value *found = NULL;
-	const struct part_step *s = &d->step[step];
-	for (uint32_t i = s->value; i < s->value + s->n; i++) {
-		const struct part_value *v = &d->value[i];
-		if (!v->out && v->real && v->maker != ACC_NOCALL && d->step[v->maker].lost &&
-			(found == NULL || v->count > found->count))
-			found = v;
-	}
-	return found;
-}
-
-/* Do two steps, one of each side, take one weight? */
-static bool
-share_weight(const struct parting *p, uint32_t x, uint32_t y)
-{
-	const struct part_step *s = &p->side[ACC_A].step[x], *t = &p->side[ACC_B].step[y];
-	for (uint32_t i = s->value; i < s->value + s->n; i++)
-		for (uint32_t j = t->value; j < t->value + t->n; j++) {
-			const struct part_value *v = &p->side[ACC_A].value[i],
-						*w = &p->side[ACC_B].value[j];
-			if (is_weight(p, v) && is_weight(p, w) && acc_part_off(v, w) <= p->may)
-				return true;
-		}
-	return false;
-}
-
-/* Where a step of the device adds its bias to a product, that product, if y takes both weights: the bench has them in
- * one. */
-static uint32_t
-product_of(const struct parting *p, uint32_t x, uint32_t y)
-{
-	const struct part_side *a = &p->side[ACC_A];
-	const struct part_step *s = &a->step[x];
-	for (uint32_t i = s->value; i < s->value + s->n && s->cls == ACC_OP_ADD; i++) {
-		const uint32_t m = a->value[i].out ? ACC_NOCALL : a->value[i].maker;
-		if (m != ACC_NOCALL && a->step[m].cls == ACC_OP_CONTRACT && share_weight(p, m, y))
-			return m;
-	}
-	return x;
-}
-
-/* Is what leads to a product of the bench more than sums and factors? Those may stand behind a product as well. */
-static bool
-is_fed_by_more(const struct parting *p, uint32_t step)
-{
-	const struct part_side *b = &p->side[ACC_B];
-	if (b->step[step].cls != ACC_OP_CONTRACT)
-		return false;
-	for (uint32_t hops = 0; hops < LIMIT_PART_CALLS && step != ACC_NOCALL; hops++) {
-		const struct part_value *v = acc_part_taken(b, step);
-		step = v == NULL ? ACC_NOCALL : v->maker;
-		if (step != ACC_NOCALL && acc_part_computes(p, ACC_B, step) &&
-			b->step[step].cls != ACC_OP_ADD && b->step[step].cls != ACC_OP_MUL)
-			return true;
-	}
-	return false;
-}
-
-static int
-find_end(struct parting *p, struct acc_err *e)
-{
-	const struct part_side *a = &p->side[ACC_A], *b = &p->side[ACC_B];
-	uint32_t *lost = malloc(((size_t)b->nvalue + 1) * sizeof *lost), n = 0;
-	p->end[ACC_A] = p->end[ACC_B] = ACC_NOCALL;
-	if (lost == NULL)
-		return acc_nomem(e);
-	for (uint32_t i = 0; i < b->nvalue; i++)
-		if (b->step[b->value[i].step].lost && is_weight(p, &b->value[i]))
-			lost[n++] = i;
-	for (uint32_t i = 0; i < a->nvalue && p->end[ACC_A] == ACC_NOCALL; i++) {
-		const struct part_value *v = &a->value[i];
-		const struct part_step *s = &a->step[v->step];
-		if (!s->lost || !is_weight(p, v))
-			continue;
-		p->end[ACC_B] = later(p, v, lost, n);
-		if (p->end[ACC_B] == ACC_NOCALL)
-			continue;
-		if (s->first && (s->cls != ACC_OP_CONTRACT || !is_fed_by_more(p, p->end[ACC_B])))
-			p->end[ACC_B] = ACC_NOCALL;
-		else
-			p->end[ACC_A] = product_of(p, v->step, p->end[ACC_B]);
-	}
-	free(lost);
-	return 0;
-}
 
 /* The lost calls that lead to the end, that one left out. */
 static void
@@ -230,12 +13,12 @@ mark_stretch(const struct parting *p, int side, uint8_t *mark)
 	const struct part_side *d = &p->side[side];
 	memset(mark, 0, d->nstep);
 	if (p->end[side] != ACC_NOCALL)
-		mark_makers(d, p->end[side], mark, 1);
+		acc_part_mark_makers(d, p->end[side], mark, 1);
 	for (uint32_t i = d->nstep; i-- > 0;) {
 		struct part_step *s = &d->step[i];
 		s->in = s->lost && (mark[i] != 0 || p->end[side] == ACC_NOCALL);
 		if (s->in)
-			mark_makers(d, i, mark, 1);
+			acc_part_mark_makers(d, i, mark, 1);
 	}
 }
 
@@ -297,15 +80,15 @@ find_heads(const struct parting *p, uint32_t head[2])
 	const struct part_side *a = &p->side[ACC_A], *b = &p->side[ACC_B];
 	head[ACC_A] = head[ACC_B] = ACC_NOCALL;
 	for (uint32_t i = a->nvalue; i-- > 0 && head[ACC_A] == ACC_NOCALL;)
-		if (is_weight(p, &a->value[i]) && a->step[a->value[i].step].lost)
+		if (acc_part_is_weight(p, &a->value[i]) && a->step[a->value[i].step].lost)
 			head[ACC_A] = a->value[i].step;
 	if (head[ACC_A] == ACC_NOCALL)
 		return;
 	const struct part_step *s = &a->step[head[ACC_A]];
 	for (uint32_t i = b->nvalue; i-- > 0 && head[ACC_B] == ACC_NOCALL;)
 		for (uint32_t j = s->value; j < s->value + s->n; j++)
-			if (b->step[b->value[i].step].lost && is_weight(p, &b->value[i]) &&
-				is_weight(p, &a->value[j]) &&
+			if (b->step[b->value[i].step].lost && acc_part_is_weight(p, &b->value[i]) &&
+				acc_part_is_weight(p, &a->value[j]) &&
 				acc_part_off(&a->value[j], &b->value[i]) <= p->may)
 				head[ACC_B] = b->value[i].step;
 }
@@ -360,9 +143,10 @@ measure(struct parting *p, bool heads)
 	if (heads)
 		find_heads(p, head);
 	for (int s = 0; s < 2; s++)
-		out[s] = heads                     ? given_by(&p->side[s], head[s])
-			 : p->end[s] == ACC_NOCALL ? given_by(&p->side[s], end_of(&p->side[s]))
-						   : acc_part_taken(&p->side[s], p->end[s]);
+		out[s] = heads ? given_by(&p->side[s], head[s])
+			 : p->end[s] == ACC_NOCALL
+				 ? given_by(&p->side[s], acc_part_end_of(&p->side[s]))
+				 : acc_part_taken(&p->side[s], p->end[s]);
 	if (p->empty)
 		out[ACC_A] = computed(p);
 	if (out[ACC_A] == NULL || out[ACC_B] == NULL)
@@ -439,7 +223,7 @@ acc_part_has_weight(const struct parting *p, uint32_t step)
 	for (uint32_t i = s->value; i < s->value + s->n; i++) {
 		const struct part_value *v = &a->value[i];
 		taken += v->real && !v->out && v->count > 1;
-		weights += is_weight(p, v) && !(v->rms > LIMIT_HEALED);
+		weights += acc_part_is_weight(p, v) && !(v->rms > LIMIT_HEALED);
 	}
 	return weights > 0 && taken > weights && acc_part_computes(p, ACC_A, step);
 }
@@ -547,8 +331,8 @@ locate(struct parting *p, struct acc_err *e)
 	if (room == NULL)
 		return acc_nomem(e);
 	for (int s = 0; s < 2; s++)
-		find_lost(p, &p->side[s], room);
-	int rc = find_end(p, e);
+		acc_part_find_lost(p, &p->side[s], room);
+	int rc = acc_part_find_end(p, e);
 	if (rc == 0)
 		rc = mark(p, room, e);
 	if (rc == 0 && !p->found && p->end[ACC_A] != ACC_NOCALL) { /* up to where the pass ends */
@@ -586,7 +370,8 @@ acc_part_clear(struct scan *s, struct acc_err *e)
 			s->parted |= p.side[ACC_A].step[j].lost;
 		for (uint32_t j = 0; j < p.side[ACC_A].nvalue && rc == 0; j++) {
 			const struct part_value *v = &p.side[ACC_A].value[j];
-			c->item[v->item].ordered = is_weight(&p, v) && v->off <= LIMIT_STAT_F32;
+			c->item[v->item].ordered = acc_part_is_weight(&p, v) &&
+						   v->off <= LIMIT_STAT_F32;
 		}
 		acc_part_release(&p);
 	}
@@ -627,8 +412,8 @@ acc_part_is_long(const struct parting *p)
 bool
 acc_part_is_plain(const struct parting *p)
 {
-	const struct part_value *x = given_by(&p->side[ACC_A], end_of(&p->side[ACC_A])),
-				*y = given_by(&p->side[ACC_B], end_of(&p->side[ACC_B]));
+	const struct part_value *x = given_by(&p->side[ACC_A], acc_part_end_of(&p->side[ACC_A])),
+				*y = given_by(&p->side[ACC_B], acc_part_end_of(&p->side[ACC_B]));
 	return p->low || (x != NULL && y != NULL && isfinite(acc_part_off(x, y)));
 }
 

@@ -86,6 +86,22 @@ int acc_part_read(struct parting *p, uint32_t call, struct acc_err *e);
 double acc_part_off(const struct part_value *x, const struct part_value *y);
 bool acc_part_computes(const struct parting *p, int side, uint32_t step);
 
+/* --- parting_end.c --- */
+/* The last step that gives floats: where the forward pass ends. ACC_NOCALL: none does. */
+uint32_t acc_part_end_of(const struct part_side *d);
+/* Mark whoever gave what a step takes. */
+void acc_part_mark_makers(const struct part_side *d, uint32_t step, uint8_t *mark, uint8_t as);
+/* Which steps of a side are lost, and which of them first; mark: room for a byte a step. */
+void acc_part_find_lost(struct parting *p, struct part_side *d, uint8_t *mark);
+/* Is it a weight that the other side has? */
+bool acc_part_is_weight(const struct parting *p, const struct part_value *v);
+/* Where the stretch ends: p->end. 0 or < 0. */
+int acc_part_find_end(struct parting *p, struct acc_err *e);
+/* The value that a step takes of what is lost: the largest one. NULL: it takes none. */
+const struct part_value *acc_part_taken(const struct part_side *d, uint32_t step);
+/* Does the other side have these numbers? In 16 bits, what is paired and differs element by element agrees by chance. */
+bool acc_part_agrees(const struct parting *p, const struct part_value *v);
+
 /* --- parting_moved.c --- */
 /* Make what puts right numbers in other places, before the stretch, part of it: p->moved. 0 or < 0. */
 int acc_part_add_movers(struct parting *p, struct acc_err *e);
@@ -98,10 +114,6 @@ int acc_part_begins(const struct parting *p, uint32_t *call, struct acc_err *e);
 int acc_part_name(struct parting *p, struct acc_err *e);
 
 /* --- parting.c --- */
-/* Does the other side have these numbers? In 16 bits, what is paired and differs element by element agrees by chance. */
-bool acc_part_agrees(const struct parting *p, const struct part_value *v);
-/* The value that a step takes of what is lost: the largest one. NULL: it takes none. */
-const struct part_value *acc_part_taken(const struct part_side *d, uint32_t step);
 /* Is a step of the device the partner of a call of the bench, by its weight, whatever else it takes? */
 bool acc_part_has_weight(const struct parting *p, uint32_t step);
 /* Of two programs, mark the forward calls behind which values agree again: s->cleared. 0 or < 0. */

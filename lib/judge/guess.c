@@ -1,0 +1,98 @@
+/* Of two programs, which pairs are a guess: what differs there may be two things. */
+#include "judge/first_bad.h"
+
+#include <math.h>
+
+#include "judge/case.h"
+
+/* Does a call give as many numbers as on the bench? Else its arguments may be others, and what follows, too. */
+static bool
+gives_other_shape(const struct acc_case *c, uint32_t call)
+{
+	const struct acc_call *k = &c->call[call];
+	for (uint32_t i = k->first; i <= k->last; i++)
+		if (c->item[i].call == call && c->item[i].sides == 3 &&
+			acc_is_output(&c->item[i]) && acc_other_shape(&c->item[i]))
+			return true;
+	return false;
+}
+
+/* Is it no guess that this is a pair? What both sides gave the call agrees, or they gave it a weight of other
+ * numbers. */
+bool
+acc_is_sure(const struct scan *s, const struct suspect *x)
+{
+	const struct acc_item *it = &s->c->item[x->item];
+	const double u = fmax(acc_item_unit(it), acc_call_unit(s->c, &s->c->call[x->call]));
+	if (x->role == ROLE_ARG)
+		return acc_given_alike(s->c, x->call) && !(s->other && acc_unit_low(s->unit));
+	/* Of what is plainly two programs, much that nobody made on one side is made on the other. */
+	if (x->role == ROLE_IN && s->other)
+		return false;
+	if (x->role == ROLE_IN && x->producer != ACC_NOCALL)
+		/* What agrees was written over by a call that took it, or by one that nobody recorded. */
+		return x->cause <= LIMIT_SAME_INPUT * u &&
+		       acc_is_measured(&s->c->item[x->producer]) &&
+		       s->c->call[x->blame].key[ACC_B] != NULL && !s->c->call[x->call].backward &&
+		       (x->blame != x->call || acc_maker(s, ACC_A, &s->c->call[x->call],
+						       it->id[ACC_A]) == ACC_NOCALL);
+	if (x->role == ROLE_IN)
+		return !it->ordered && (it->weight || (x->blame == x->call && !it->exact &&
+							      !s->c->call[x->call].backward));
+	/* Integers that another operator puts in another order may choose the same. */
+	return x->role == ROLE_OUT && !x->unseen && !x->inner && !(it->exact && it->loose) &&
+	       x->cause <= LIMIT_SAME_INPUT * u;
+}
+
+/* Does something that is compared come behind a call in its step, but for gradients? */
+static bool
+goes_on(const struct acc_case *c, uint32_t call)
+{
+	enum { REACH = 1 << 12 };
+	for (uint32_t i = call + 1; i < c->ncall && i - call < REACH; i++) {
+		const struct acc_call *k = &c->call[i];
+		if (k->segment != c->call[call].segment)
+			return false;
+		for (uint32_t j = k->first; j <= k->last && !k->backward && !k->grad; j++)
+			if (c->item[j].call == i && c->item[j].kind == ACC_ITEM_TENSOR &&
+				acc_is_output(&c->item[j]) && acc_is_measured(&c->item[j]))
+				return true;
+	}
+	return false;
+}
+
+/* Of two programs much is paired by guess. What agrees again behind a call says that it is right; a weight may
+ * lie in another order; and of what one side alone calls, or a gradient that was not compared where it was made,
+ * nothing says that it is the other's. */
+bool
+acc_is_guess(const struct scan *s, const struct suspect *x)
+{
+	const struct acc_case *c = s->c;
+	/* Statistics show little of what a few elements are. */
+	if (c->item[x->item].measure == ACC_BY_STAT && !s->other)
+		return false;
+	if (s->cleared != NULL && (s->cleared[x->call] || s->cleared[x->blame]) &&
+		!acc_is_sure(s, x))
+		return true;
+	if (x->role == ROLE_IN && (c->item[x->item].ordered || x->value <= x->limit))
+		return true;
+	/* Single numbers of other operators are a pair by their value alone, unless the pass ends in them. */
+	if (x->role == ROLE_OUT && c->item[x->item].loose && c->item[x->item].count == 1 &&
+		goes_on(c, x->call))
+		return true;
+	/* Of an optimizer that is written out, many tensors are alike: it is compared by the weights that it gives. */
+	if (x->role == ROLE_IN && s->other && acc_call_steps(&c->call[x->call]))
+		return true;
+	if ((x->role == ROLE_IN || x->role == ROLE_ARG) && s->other && c->call[x->call].writes &&
+		!acc_given_alike(c, x->call))
+		return true;
+	if (acc_is_sure(s, x))
+		return false;
+	if (x->role == ROLE_ARG && gives_other_shape(c, x->call))
+		return true;
+	if (x->role == ROLE_IN && s->other && c->call[x->blame].key[ACC_B] == NULL)
+		return true;
+	if (x->role != ROLE_IN || !s->other || !c->call[x->call].backward)
+		return false;
+	return x->producer == ACC_NOCALL ? x->sum == NULL : !acc_is_measured(&c->item[x->producer]);
+}

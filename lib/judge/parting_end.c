@@ -1,0 +1,225 @@
+/* Which op calls of a side are lost, and where the stretch of them ends: see parting.h.
+ *
+ * The first calls that are lost begin the stretch. Weights have the same values on both sides, whatever is wrong,
+ * so the first call behind them that takes a weight of a later lost call of the bench ends it: what goes into that
+ * one is to be what goes into the bench's. */
+#include "judge/parting.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "judge/limits.h"
+
+bool
+acc_part_agrees(const struct parting *p, const struct part_value *v)
+{
+	return v->real && v->off <= p->may &&
+	       !(p->low && v->paired && v->rms > LIMIT_MARGIN * p->may);
+}
+
+/* The last step that gives floats: where the forward pass ends. ACC_NOCALL: none does. */
+uint32_t
+acc_part_end_of(const struct part_side *d)
+{
+	for (uint32_t i = d->nstep; i-- > 0;)
+		for (uint32_t j = d->step[i].value; j < d->step[i].value + d->step[i].n; j++)
+			if (d->value[j].out && d->value[j].real)
+				return i;
+	return ACC_NOCALL;
+}
+
+/* Nothing comes back behind a step; but for one number of 16 bits, which may agree by chance; and it leads to
+ * the end. */
+enum { BACK = 1, NUMBER = 2, LIVE = 4 };
+
+/* Does it give masks or indices alone, and the other side has them? Of what it takes that tells nothing. */
+static bool
+gives_twins(const struct part_side *d, uint32_t step)
+{
+	const struct part_step *s = &d->step[step];
+	bool any = false;
+	for (uint32_t i = s->value; i < s->value + s->n; i++) {
+		const struct part_value *v = &d->value[i];
+		if (v->out && v->count > 1) {
+			if (!v->twin)
+				return false;
+			any = true;
+		}
+	}
+	return any;
+}
+
+static uint8_t
+gives_right(const struct parting *p, const struct part_side *d, uint32_t step)
+{
+	const struct part_step *s = &d->step[step];
+	uint8_t right = 0;
+	for (uint32_t i = s->value; i < s->value + s->n; i++)
+		if (d->value[i].out && acc_part_agrees(p, &d->value[i]))
+			right |= p->low && d->value[i].count == 1 ? NUMBER : BACK;
+	return right;
+}
+
+/* Mark whoever gave what this step takes. */
+void
+acc_part_mark_makers(const struct part_side *d, uint32_t step, uint8_t *mark, uint8_t as)
+{
+	const struct part_step *s = &d->step[step];
+	for (uint32_t i = s->value; i < s->value + s->n; i++)
+		if (d->value[i].maker != ACC_NOCALL)
+			mark[d->value[i].maker] |= as;
+}
+
+/* Is all that a step takes made of numbers that stand in the program? */
+static bool
+is_constant(const struct part_side *d, uint32_t step)
+{
+	const struct part_step *s = &d->step[step];
+	for (uint32_t i = s->value; i < s->value + s->n; i++) {
+		const struct part_value *v = &d->value[i];
+		if (!v->out && (v->bridged || (v->maker != ACC_NOCALL ? !d->step[v->maker].constant
+								      : v->real && v->count > 1)))
+			return false;
+	}
+	return true;
+}
+
+void
+acc_part_find_lost(struct parting *p, struct part_side *d, uint8_t *mark)
+{
+	const uint32_t end = acc_part_end_of(d);
+	memset(mark, 0, d->nstep);
+	for (uint32_t i = d->nstep; i-- > 0;) {
+		if (i == end)
+			mark[i] |= LIVE;
+		mark[i] |= gives_right(p, d, i);
+		acc_part_mark_makers(d, i, mark, mark[i]);
+		d->step[i].back = (mark[i] & (BACK | NUMBER)) != 0;
+		d->step[i].apart = (mark[i] & BACK) == 0;
+		d->step[i].lost = (mark[i] & (BACK | LIVE)) == LIVE && !gives_twins(d, i);
+	}
+	for (uint32_t i = 0; i < d->nstep; i++) {
+		struct part_step *s = &d->step[i];
+		s->constant = is_constant(d, i);
+		s->first = s->lost;
+		for (uint32_t j = s->value; j < s->value + s->n; j++) {
+			const struct part_value *v = &d->value[j];
+			s->first &= v->out || !v->real || acc_part_agrees(p, v) ||
+				    v->maker == ACC_NOCALL || !d->step[v->maker].lost;
+		}
+	}
+}
+
+bool
+acc_part_is_weight(const struct parting *p, const struct part_value *v)
+{
+	return !v->out && v->leaf && v->count > 1 && v->real && v->off <= p->may;
+}
+
+/* The lost call of the bench, behind the first of them, that takes this weight; none of the first may. lost: the
+ * weights that lost calls take. */
+static uint32_t
+later(const struct parting *p, const struct part_value *w, const uint32_t *lost, uint32_t n)
+{
+	const struct part_side *b = &p->side[ACC_B];
+	uint32_t found = ACC_NOCALL;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct part_value *v = &b->value[lost[i]];
+		if (!(acc_part_off(w, v) <= p->may))
+			continue;
+		if (b->step[v->step].first)
+			return ACC_NOCALL;
+		found = found == ACC_NOCALL ? v->step : found;
+	}
+	return found;
+}
+
+const struct part_value *
+acc_part_taken(const struct part_side *d, uint32_t step)
+{
+	const struct part_value *found = NULL;
+	const struct part_step *s = &d->step[step];
+	for (uint32_t i = s->value; i < s->value + s->n; i++) {
+		const struct part_value *v = &d->value[i];
+		if (!v->out && v->real && v->maker != ACC_NOCALL && d->step[v->maker].lost &&
+			(found == NULL || v->count > found->count))
+			found = v;
+	}
+	return found;
+}
+
+/* Do two steps, one of each side, take one weight? */
+static bool
+share_weight(const struct parting *p, uint32_t x, uint32_t y)
+{
+	const struct part_step *s = &p->side[ACC_A].step[x], *t = &p->side[ACC_B].step[y];
+	for (uint32_t i = s->value; i < s->value + s->n; i++)
+		for (uint32_t j = t->value; j < t->value + t->n; j++) {
+			const struct part_value *v = &p->side[ACC_A].value[i],
+						*w = &p->side[ACC_B].value[j];
+			if (acc_part_is_weight(p, v) && acc_part_is_weight(p, w) &&
+				acc_part_off(v, w) <= p->may)
+				return true;
+		}
+	return false;
+}
+
+/* Where a step of the device adds its bias to a product, that product, if y takes both weights: the bench has them in
+ * one. */
+static uint32_t
+product_of(const struct parting *p, uint32_t x, uint32_t y)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	const struct part_step *s = &a->step[x];
+	for (uint32_t i = s->value; i < s->value + s->n && s->cls == ACC_OP_ADD; i++) {
+		const uint32_t m = a->value[i].out ? ACC_NOCALL : a->value[i].maker;
+		if (m != ACC_NOCALL && a->step[m].cls == ACC_OP_CONTRACT && share_weight(p, m, y))
+			return m;
+	}
+	return x;
+}
+
+/* Is what leads to a product of the bench more than sums and factors? Those may stand behind a product as well. */
+static bool
+is_fed_by_more(const struct parting *p, uint32_t step)
+{
+	const struct part_side *b = &p->side[ACC_B];
+	if (b->step[step].cls != ACC_OP_CONTRACT)
+		return false;
+	for (uint32_t hops = 0; hops < LIMIT_PART_CALLS && step != ACC_NOCALL; hops++) {
+		const struct part_value *v = acc_part_taken(b, step);
+		step = v == NULL ? ACC_NOCALL : v->maker;
+		if (step != ACC_NOCALL && acc_part_computes(p, ACC_B, step) &&
+			b->step[step].cls != ACC_OP_ADD && b->step[step].cls != ACC_OP_MUL)
+			return true;
+	}
+	return false;
+}
+
+int
+acc_part_find_end(struct parting *p, struct acc_err *e)
+{
+	const struct part_side *a = &p->side[ACC_A], *b = &p->side[ACC_B];
+	uint32_t *lost = malloc(((size_t)b->nvalue + 1) * sizeof *lost), n = 0;
+	p->end[ACC_A] = p->end[ACC_B] = ACC_NOCALL;
+	if (lost == NULL)
+		return acc_nomem(e);
+	for (uint32_t i = 0; i < b->nvalue; i++)
+		if (b->step[b->value[i].step].lost && acc_part_is_weight(p, &b->value[i]))
+			lost[n++] = i;
+	for (uint32_t i = 0; i < a->nvalue && p->end[ACC_A] == ACC_NOCALL; i++) {
+		const struct part_value *v = &a->value[i];
+		const struct part_step *s = &a->step[v->step];
+		if (!s->lost || !acc_part_is_weight(p, v))
+			continue;
+		p->end[ACC_B] = later(p, v, lost, n);
+		if (p->end[ACC_B] == ACC_NOCALL)
+			continue;
+		if (s->first && (s->cls != ACC_OP_CONTRACT || !is_fed_by_more(p, p->end[ACC_B])))
+			p->end[ACC_B] = ACC_NOCALL;
+		else
+			p->end[ACC_A] = product_of(p, v->step, p->end[ACC_B]);
+	}
+	free(lost);
+	return 0;
+}
