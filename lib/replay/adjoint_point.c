@@ -87,10 +87,7 @@ point_sums(struct acc_adjoint *a, struct acc_sums *s)
 	if (a->shared == NULL)
 		return acc_sums_start(&a->t->r, a->x->n, s);
 	*s = a->shared->sums;
-	a->shared->unit = a->unit;
-	a->shared->work = a->work;
-	a->shared->max = a->max;
-	a->shared->one_by_one = a->one_by_one;
+	a->shared->how = *a;
 	s->ref += a->first;
 	s->abs += a->first;
 	s->sq += a->first;

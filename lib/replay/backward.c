@@ -138,17 +138,25 @@ list_gradients(struct acc_trial *t, const struct acc_dense **g, const char **why
 	return true;
 }
 
-static int
-test(struct acc_adjoint *a, struct acc_str mode)
+void
+acc_adjoint_by(struct acc_adjoint *a, struct acc_str mode)
 {
+	const struct acc_op *op = a->t->r.op;
 	a->linear = acc_str_is(mode, "linear");
 	a->exact = a->linear || acc_str_is(mode, "move") || acc_str_is(mode, "pick") ||
 		   acc_str_is(mode, "prod");
 	a->sloped = acc_str_is(mode, "prod") && acc_slope_applies(a->t);
-	a->one_by_one = acc_unit_low(a->unit) && (a->t->r.op->flags & ACC_GATHERS) != 0 &&
-			(a->linear || strcmp(a->t->r.op->cls, "norm") != 0);
+	a->one_by_one = acc_unit_low(a->unit) && (op->flags & ACC_GATHERS) != 0 &&
+			(a->linear || strcmp(op->cls, "norm") != 0);
 	a->flat = acc_str_is(mode, "flat");
 	a->same = acc_str_is(mode, "same");
+	a->work = acc_work_unit(a->unit);
+}
+
+static int
+test(struct acc_adjoint *a, struct acc_str mode)
+{
+	acc_adjoint_by(a, mode);
 	const bool point = acc_str_is(mode, "point") || a->linear || a->flat || a->same;
 	if (a->shared != NULL && !point)
 		return acc_cannot(&a->t->r, "too large to be recomputed");
@@ -276,6 +284,9 @@ is_turned(const struct acc_adjoint *fresh, struct acc_str mode, struct acc_adjoi
 	return true;
 }
 
+const char acc_skip_again[] =
+	"a gradient of its gradients was taken, too: it is that of both";
+
 static void
 one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by_pos,
 	struct acc_held *gin, const struct acc_dense *const *g, struct acc_audited *v,
@@ -298,7 +309,6 @@ one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by
 			/* Under autocast they are computed in its dtype, and cast at last. */
 			a.max = fmin(a.max, acc_max_of(g[k]->dtype));
 		}
-	a.work = acc_work_unit(a.unit);
 	if (t->j->shared != NULL && t->j->shared[tally - t->j->tally].on)
 		a.shared = &t->j->shared[tally - t->j->tally];
 	const struct acc_adjoint fresh = a;
@@ -320,7 +330,7 @@ one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by
 	bool far = v->skip == NULL && acc_far_off(&a.err, v->low) &&
 		   !is_turned(&fresh, x->mode, &a);
 	if (far && t->j->again)
-		v->skip = "a gradient of its gradients was taken, too: it is that of both";
+		v->skip = acc_skip_again;
 	else if (far && t->formed != NULL)
 		v->skip = excused(t, t->formed, in, x, by_pos, &a);
 	if (a.part > 0)

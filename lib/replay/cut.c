@@ -184,14 +184,12 @@ settle(struct acc_cutter *c, uint32_t k)
 	struct acc_held *h = acc_cut_gradient(c, k)->from;
 	struct acc_dense gin = h->d;
 	struct acc_tally *t = &j->tally[k];
-	struct acc_adjoint a = {.t = &c->t,
-		.gin = &gin,
-		.held = h,
-		.unit = s->unit,
-		.work = s->work,
-		.max = s->max,
-		.one_by_one = s->one_by_one,
-		.spots = &t->spots};
+	struct acc_adjoint a = s->how;
+	a.t = &c->t;
+	a.gin = &gin;
+	a.held = h;
+	a.spots = &t->spots;
+	a.first = 0;
 	if (h->pay != NULL) {
 		gin.v = acc_alloc(&j->mem, gin.n * sizeof *gin.v);
 		if (gin.v == NULL || acc_held_read(j, h, 0, gin.n, gin.v) < 0)
@@ -203,6 +201,8 @@ settle(struct acc_cutter *c, uint32_t k)
 	t->left = a.left;
 	t->parts = 1;
 	t->far = acc_far_off(&a.err, j->result[k].low);
+	if (t->far && j->again)
+		j->result[k].skip = acc_skip_again;
 	t->cause = a.cause;
 	j->result[k].part = 1;
 	return 0;

@@ -356,13 +356,7 @@ struct acc_sums {
 /* 0 or < 0, with acc_cannot. */
 int acc_sums_start(struct acc_replay *r, size_t n, struct acc_sums *s);
 void acc_sums_add(struct acc_sums *s, size_t i, double term);
-/* The gradient of an input that several parts of a call see: sums that go on from part to part. */
-struct acc_shared {
-	bool on;
-	struct acc_sums sums;
-	double unit, work, max;
-	bool one_by_one; /* see acc_adjoint */
-};
+struct acc_shared;
 /* One gradient of an input against the gradients of the outputs (NULL: zero). */
 struct acc_adjoint {
 	struct acc_trial *t;
@@ -388,6 +382,16 @@ struct acc_adjoint {
 	bool sloped;     /* its slope tells whether it is right */
 	double part;     /* share of the rows that were looked at, if so; else 0 */
 };
+/* The gradient of an input that several parts of a call see: sums that go on from part to part, and how they are
+ * compared at last, which each part finds as it is tested. */
+struct acc_shared {
+	bool on;
+	struct acc_sums sums;
+	struct acc_adjoint how;
+};
+/* How errors of it are weighed: by its unit, its row and what that says of the input. */
+void acc_adjoint_by(struct acc_adjoint *a, struct acc_str mode);
+extern const char acc_skip_again[]; /* why a gradient that is far off may be right */
 int acc_adjoint_move(struct acc_adjoint *a);
 int acc_adjoint_pick(struct acc_adjoint *a);
 int acc_adjoint_point(struct acc_adjoint *a);

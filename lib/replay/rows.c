@@ -157,7 +157,7 @@ backward(struct rows *r)
 	for (size_t i = 0; i < r->ids->n; i++)
 		r->order[i] = i;
 	qsort_r(r->order, r->ids->n, sizeof *r->order, by_row, r->ids->v);
-	a.work = acc_work_unit(a.unit);
+	acc_adjoint_by(&a, ACC_STR("move"));
 	gin.v = x;
 	gin.n = r->len;
 	v->low = acc_unit_low(a.unit);
