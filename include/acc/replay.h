@@ -194,8 +194,6 @@ enum acc_op_flags {
 	ACC_SUMS_PARTS = 1024,
 	/* Its gradient is of numbers less their mean, which may be rounded first: much where it is large beside them. */
 	ACC_LESS_MEAN = 2048,
-	/* As ACC_SAVES_LOG, of a function of two elements: the exponential of an input less the output. */
-	ACC_LESS_OUTPUT = 4096,
 	/* It makes steps (fmod): where one lies within the rounding of its inputs, its gradient is that of either side. */
 	ACC_STEPS = 8192,
 	/* It takes elements by an index, or has a weight that all rows take: that gradient may be added up where it
@@ -263,6 +261,12 @@ struct acc_op {
 	 *   x:point  each output element on one element of x at most, the one at its place after
 	 *            broadcasting x to the output's shape (gelu, clamp)
 	 *   x:linear as point, and it is linear in x (+, *, the weight of a norm)
+/* The slope of an output element y along the element x of the input of this name. */
+struct acc_steep {
+	const char *name;
+	double x, y, slope;
+};
+
 	 *   x:flat   as point, and its gradient is 0 wherever it has one (floor)
 	 *   x:same   as point, and its gradient is that of the output (frac)
 	 *   x:move   the outputs are elements of x, put elsewhere or dropped, or constants
@@ -285,9 +289,9 @@ struct acc_op {
 	 * is evaluated again with changed inputs. 0, or what acc_cannot returned. */
 	int (*eval)(struct acc_replay *r, struct acc_dense *out);
 	int which; /* for families that share an eval */
-	/* By point, in 16 bits: how large the numbers are, in units of the slope's gradient, that the slope at x is
-	 * made of and that frameworks round each; NULL: as the slope itself. */
-	double (*terms)(struct acc_replay *r, double x, double slope);
+	/* By point and not linear: how large the numbers are, in units of the slope's gradient, that a slope is
+	 * made of and that frameworks round each, INFINITY: nobody knows; NULL: as the slope itself. */
+	double (*terms)(struct acc_replay *r, const struct acc_steep *at);
 	/* For :block, the blocks of the input of this name and of the outputs; NULL: rows along the
 	 * last dimension on both sides. */
 	int (*blocks)(struct acc_replay *r, const char *name, struct acc_blocks *in,

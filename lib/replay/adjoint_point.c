@@ -129,11 +129,11 @@ unsure(const struct acc_adjoint *a, const struct step *st, uint32_t k, size_t in
 		sum += fabs(a->gout[k]->v[out]) * 0x1p-52 *
 		       fmax(mag[out], fmax(fabs(st->fup[k].v[out]), fabs(a->x->v[in]))) /
 		       fabs(st->up[in] - a->x->v[in]);
-	if (a->t->r.op->terms != NULL && a->gout[k]->v[out] != 0)
-		sum += a->unit * fabs(a->gout[k]->v[out]) *
-		       a->t->r.op->terms(&a->t->r, a->x->v[in], ref / a->gout[k]->v[out]);
-	if ((a->t->r.op->flags & ACC_LESS_OUTPUT) != 0)
-		sum += a->unit * fabs(ref) * fabs(a->x->v[in] - st->fup[k].v[out]);
+	if (a->t->r.op->terms != NULL && !a->linear && a->gout[k]->v[out] != 0) {
+		const struct acc_steep at = {a->name, a->x->v[in], st->fup[k].v[out],
+			ref / a->gout[k]->v[out]};
+		sum += a->unit * fabs(a->gout[k]->v[out]) * a->t->r.op->terms(&a->t->r, &at);
+	}
 	/* It is divided by 1 - x^2, or the root of that, where x^2 was rounded. */
 	if ((a->t->r.op->flags & ACC_UNTIL_ONE) != 0 && x2 != 1 && isfinite(x2))
 		sum += a->unit * fabs(ref) * x2 / fabs(1 - x2);
@@ -226,7 +226,7 @@ sum_output(struct acc_adjoint *a, const struct step *st, const struct acc_dense 
 			acc_sums_add(s, at[i], ref[i]);
 			s->more[at[i]] += off;
 			/* Made of an output that overflowed, it may be 0. */
-			s->skip[at[i]] |= isinf(off) || (made != NULL && isinf(made[o + i]) &&
+			s->skip[at[i]] |= !isfinite(off) || (made != NULL && isinf(made[o + i]) &&
 								isfinite(f->v[o + i]));
 		}
 	}

@@ -381,20 +381,55 @@ ternary(struct acc_replay *r, struct acc_dense *out)
 	}
 /* x / y, of a y that was rounded: much, where it is small; and of squares that are lost, nobody knows. */
 static double
-length_terms(struct acc_replay *r, double x, double slope)
+length_terms(struct acc_replay *r, const struct acc_steep *at)
 {
+	const double x = at->x, slope = at->slope;
 	const enum acc_dtype t = r->rec[0].dtype;
 	if (x == 0 || slope == 0)
 		return 0;
 	return 2 * slope * slope / fabs(x) * acc_tiny_of(t) / acc_unit(t);
 }
 
-/* x / (x^2 + y^2): where the squares are lost, as of zeros, nobody knows. */
+/* What is lost of a square that is divided by, in units of it: all where it, or one by it, is no number of the dtype. */
 static double
-angle_terms(struct acc_replay *r, double x, double slope)
+lost(enum acc_dtype t, double square)
 {
-	const double least = r->rec[0].dtype == ACC_F64 ? 0x1p-511 : 0x1p-63;
-	return fabs(slope) > 1 / least || (x == 0 && fabs(slope) > 0x1p16) ? INFINITY : 0;
+	const double least = acc_tiny_of(t), most = acc_max_of(t) / 2;
+	return square > least && square < most && 1 / square < most ? least / square / acc_unit(t)
+								     : INFINITY;
+}
+
+/* x / (x^2 + y^2), of squares that are rounded: to nothing, or beyond the largest. */
+static double
+angle_terms(struct acc_replay *r, const struct acc_steep *at)
+{
+	const enum acc_dtype t = r->rec[0].dtype;
+	const double part = strcmp(at->name, "input") == 0 ? sin(at->y) : cos(at->y);
+	const double length = at->x == 0 ? 1 / at->slope : at->x / part;
+	if (at->x == 0 && fabs(at->slope) > 0x1p16) /* beside 0 */
+		return INFINITY;
+	return fabs(at->slope) * lost(t, length * length);
+}
+
+/* y x^(y-1), whose exponent was rounded. */
+static double
+power_terms(struct acc_replay *r, const struct acc_steep *at)
+{
+	if (strcmp(at->name, "input") != 0) /* y log(x), each of which was rounded */
+		return 2 * fabs(at->slope);
+	if (!(at->x > 0) || at->y == 0 || at->slope == 0)
+		return 0;
+	const enum acc_dtype t = r->rec[0].dtype;
+	const double off = fabs((at->slope * at->x / at->y - 1) * log(at->x));
+	const double power = log(fabs(at->y / at->x)) + 2 * acc_unit(t) * off;
+	return power < log(acc_max_of(t) / 2) ? fabs(at->slope) * off : INFINITY;
+}
+
+/* a / b^2, of a square that is rounded: to nothing, where it is small. */
+static double
+square_terms(struct acc_replay *r, const struct acc_steep *at)
+{
+	return fabs(at->slope) * (1 + lost(r->rec[0].dtype, at->x * at->x));
 }
 
 /* The slope along the first is 1. */
@@ -406,7 +441,8 @@ angle_terms(struct acc_replay *r, double x, double slope)
 	}
 #define TERMS(n, w, f) \
 	{ \
-		.names = n, .sig = "input|x|self:point other|y|exponent:point", .cls = "function", \
+		.names = n, \
+		.sig = "input|x|self:point other|y|exponent:point alpha rounding_mode", .cls = "function", \
 		.rounding = ACC_FEW, .eval = binary, .which = w, .cut = acc_cut_point, .terms = f \
 	}
 #define QUOTIENT(n, w) \
@@ -424,7 +460,7 @@ const struct acc_op acc_ops_arithmetic[] = {
 	LINEAR("mul imul Mul", MUL),
 	QUOTIENT("div idiv truediv Div RealDiv", DIV),
 	QUOTIENT("rdiv", RDIV),
-	BINARY("pow ipow Pow", "function", ACC_FEW, POW),
+	TERMS("pow ipow Pow", POW, power_terms),
 	BINARY("rpow", "function", ACC_FEW, RPOW),
 	EXACT("maximum Maximum", MAXIMUM),
 	EXACT("minimum Minimum", MINIMUM),
@@ -475,6 +511,7 @@ const struct acc_op acc_ops_arithmetic[] = {
 		.rounding = ACC_FEW,
 		.eval = ternary,
 		.cut = acc_cut_point,
+		.terms = square_terms,
 		.which = ADDCDIV},
 	{.names = "clamp",
 		.sig = "input:point a|min:point b|max:point",

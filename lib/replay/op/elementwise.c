@@ -378,29 +378,26 @@ gated(struct acc_replay *r, struct acc_dense *out)
 
 /* 1 - tanh^2, which is subtracted from 1 */
 static double
-shrink_terms(struct acc_replay *r, double x, double slope)
+shrink_terms(struct acc_replay *r, const struct acc_steep *at)
 {
 	(void)r;
-	(void)slope;
-	return x == 0 ? 0 : 2;
+	return at->x == 0 ? 0 : 2;
 }
 
 /* -log(x) - 1 */
 static double
-entropy_terms(struct acc_replay *r, double x, double slope)
+entropy_terms(struct acc_replay *r, const struct acc_steep *at)
 {
 	(void)r;
-	(void)slope;
-	return x > 0 ? 1 + fabs(log(x)) : 0;
+	return at->x > 0 ? 1 + fabs(log(at->x)) : 0;
 }
 
 /* (pi x cos(pi x) - sin(pi x)) / (pi x^2), where pi x is rounded */
 static double
-sinc_terms(struct acc_replay *r, double x, double slope)
+sinc_terms(struct acc_replay *r, const struct acc_steep *at)
 {
-	const double size = fabs(x);
+	const double size = fabs(at->x);
 	(void)r;
-	(void)slope;
 	return size == 0 ? 0 : fmin(PI, 1 / size) + 2 / size + PI;
 }
 
@@ -418,10 +415,18 @@ sinc_terms(struct acc_replay *r, double x, double slope)
 		.names = n, .sig = "input|self|x:point other|y|exponent|min|max|values:point", \
 		.cls = c, .rounding = rnd, .eval = binary, .which = w \
 	}
+/* 1 / (1 + exp(y - x)), of a difference that is rounded, and 0 where the exponential overflows. */
+static double
+share_terms(struct acc_replay *r, const struct acc_steep *at)
+{
+	const enum acc_dtype t = r->rec[0].dtype;
+	return fabs(at->slope) * fabs(at->x - at->y) + 1 / acc_max_of(t) / acc_unit(t);
+}
+
 #define LOGS(n, w) \
 	{ \
 		.names = n, .sig = "input|self|x:point other|y:point", .cls = "function", \
-		.rounding = ACC_FEW, .flags = ACC_LESS_OUTPUT, .eval = binary, .which = w \
+		.rounding = ACC_FEW, .eval = binary, .which = w, .terms = share_terms \
 	}
 #define X "input|self|x:point "
 const struct acc_op acc_ops_elementwise[] = {

@@ -438,12 +438,12 @@ unary(struct acc_replay *r, struct acc_dense *out)
 
 /* The exponential grows with what its argument, a quotient, is rounded by. */
 static double
-exponent_terms(struct acc_replay *r, double x, double slope)
+exponent_terms(struct acc_replay *r, const struct acc_steep *at)
 {
 	struct numbers k;
-	if (!(x < 0) || arguments(r, NULL, &k) < 0)
+	if (!(at->x < 0) || arguments(r, NULL, &k) < 0)
 		return 0;
-	const double size = fabs(slope * x / (r->op->which == CELU ? k.a : 1));
+	const double size = fabs(at->slope * at->x / (r->op->which == CELU ? k.a : 1));
 	/* PyTorch takes alpha in single precision there. */
 	const bool single = r->op->which == CELU && r->rec[0].dtype == ACC_F64;
 	return size * (single ? 0x1p-25 / acc_unit(ACC_F64) : 2);
@@ -451,28 +451,27 @@ exponent_terms(struct acc_replay *r, double x, double slope)
 
 /* The slope of the form with tanh has the cube of x, which overflows where it is 0 or 1 long since. */
 static double
-cube_terms(struct acc_replay *r, double x, double slope)
+cube_terms(struct acc_replay *r, const struct acc_steep *at)
 {
 	struct numbers k;
-	(void)slope;
 	if (arguments(r, NULL, &k) < 0 || !(k.tanh || r->guess == 2))
 		return 0;
-	return fabs(x) > cbrt(fmin(acc_max_of(r->rec[0].dtype), acc_max_of(ACC_F32))) ? INFINITY
-										      : 0;
+	const double most = fmin(acc_max_of(r->rec[0].dtype), acc_max_of(ACC_F32));
+	return fabs(at->x) > cbrt(most) ? INFINITY : 0;
 }
 
 /* A sixth, which PyTorch has in single precision there. */
 static double
-sixth_terms(struct acc_replay *r, double x, double slope)
+sixth_terms(struct acc_replay *r, const struct acc_steep *at)
 {
-	(void)x;
-	return r->rec[0].dtype == ACC_F64 ? fabs(slope) * 0x1p-25 / acc_unit(ACC_F64) : 0;
+	return r->rec[0].dtype == ACC_F64 ? fabs(at->slope) * 0x1p-25 / acc_unit(ACC_F64) : 0;
 }
 
 /* The gradient is divided by x log 2 or x log 10, which is rounded, to nothing or to Inf. */
 static double
-logarithm_terms(struct acc_replay *r, double x, double slope)
+logarithm_terms(struct acc_replay *r, const struct acc_steep *at)
 {
+	const double x = at->x, slope = at->slope;
 	const enum acc_dtype t = r->rec[0].dtype;
 	const double unit = acc_unit(t);
 	if (fabs(x) > acc_max_of(t) / 2.5)
