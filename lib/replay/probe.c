@@ -192,8 +192,10 @@ take_in(struct acc_adjoint *a, struct probe *p)
 		/* As with logarithms, see compare: of each row on its own. */
 		if (g != NULL && p->n == 1 && (a->t->r.op->flags & ACC_LESS_TARGET) != 0)
 			p->sum[0].abs += 1.4 * sqrt(acc_loss_terms2(&a->t->r, g));
-		if (g != NULL && p->n == 1 && (a->t->r.op->flags & ACC_LESS_TARGET) != 0)
-			p->sum[0].saved2 += acc_loss_kept2(&a->t->r, g);
+		if (g == NULL || p->n != 1 || (a->t->r.op->flags & ACC_LESS_TARGET) == 0)
+			continue;
+		const double by = acc_loss_divisor(&a->t->r);
+		p->sum[0].saved2 += acc_loss_kept2(&a->t->r, g) + by * by * p->sum[0].in2;
 	}
 }
 

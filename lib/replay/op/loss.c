@@ -196,6 +196,30 @@ acc_loss_kept2(struct acc_replay *r, const struct acc_dense *g)
 	return sum;
 }
 
+/* PyTorch adds the terms up in the result's dtype, sums of 16 of them and sums of 16 of these again (LossNLL.cpp).
+ * Each partial sum is rounded, to either side, or all to the same one where what is added is nearly the same. */
+static double
+cascade(double n, bool alike)
+{
+	enum { EACH = 16 };
+	double levels = 0;
+	for (double m = n; m > 1; m /= EACH)
+		levels++;
+	const double some = levels * fmin(n, EACH);
+	return alike ? some / 4 : sqrt(some / 3);
+}
+
+double
+acc_loss_divisor(struct acc_replay *r)
+{
+	struct classes k;
+	int how;
+	return classes(r, &k) < 0 || acc_loss_reduction(r, &how) < 0 || k.w == NULL ||
+			       how != ACC_LOSS_MEAN
+		       ? 0
+		       : cascade((double)k.t->n, false);
+}
+
 static int
 class_loss(struct acc_replay *r, struct acc_dense *out)
 {
@@ -227,6 +251,10 @@ class_loss(struct acc_replay *r, struct acc_dense *out)
 		return ACC_EUNSUP;
 	if (k.w != NULL && t.how == ACC_LOSS_MEAN && out->mag != NULL) /* the sum of the weights */
 		out->mag[0] += t.step * fabs(out->v[0]);
+	const double n = (double)k.t->n;
+	const bool alike = t.sq * n <= t.sum * t.sum * (1 + 0x1p-8);
+	if (t.how != ACC_LOSS_NONE && !k.shares && out->mag != NULL && t.sum != 0)
+		out->mag[0] += t.step * fabs(out->v[0]) * cascade(n, alike);
 	/* All classes of all rows may be summed up in 16 bits first. */
 	const double sum = t.abs * (double)k.c;
 	if (k.smooth > 0 && out->mag != NULL && t.how != ACC_LOSS_NONE && r->rec[0].v != NULL &&

@@ -29,5 +29,7 @@ int acc_loss_finish(struct acc_replay *r, struct acc_loss *t, double divisor);
 double acc_loss_terms2(struct acc_replay *r, const struct acc_dense *g);
 /* And, of targets that are probabilities, of what logarithms that were kept are rounded by, as a gradient. */
 double acc_loss_kept2(struct acc_replay *r, const struct acc_dense *g);
+/* By how many roundings what a loss of weighted classes is divided by is off. */
+double acc_loss_divisor(struct acc_replay *r);
 
 #endif
