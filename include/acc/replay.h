@@ -75,6 +75,14 @@ int acc_value_parse(struct acc_arena *mem, const struct acc_rec *r, struct acc_v
 
 /* --- a call that is being replayed --- */
 
+/* Which way an input goes, and how each number on the way is rounded: see ACC_TANGENT. */
+struct acc_tangent {
+	const double *of, *along; /* the input's elements; how they change */
+	double unit;              /* each number on the way is off by so much of itself, either way; or 0 */
+	uint64_t seed;            /* which of them which way */
+	double sums;              /* set: of so many sums that are rounded is the gradient of a weight */
+};
+
 struct acc_replay {
 	const struct acc_op *op;
 	struct acc_str name;            /* the operator's name alone, e.g. __add__ is add */
@@ -92,6 +100,7 @@ struct acc_replay {
 	/* Room for as many numbers as the first output has elements, or NULL: the logarithm of what softmax divided
 	 * each by. */
 	double *divided;
+	struct acc_tangent *tangent; /* what is wanted is how the outputs change; or NULL */
 	double guess; /* a number that was not recorded, as an evaluation found it; or 0 */
 	/* If not NULL, nothing is evaluated: only where elements would be is noted. */
 	struct acc_notes *notes;
@@ -204,7 +213,10 @@ enum acc_op_flags {
 	ACC_LESS_SUM = 65536,
 	/* Where its result is NaN by arithmetic, no library has a number, whatever went in (of relu, the largest of
 	 * several, a softmax some do). */
-	ACC_KEEPS_NAN = 131072
+	ACC_KEEPS_NAN = 131072,
+	/* It tells itself, by r->tangent, how its outputs change, also where it rounds on the way: of slopes that are
+	 * made of what was rounded nobody else knows what is left of them. */
+	ACC_TANGENT = 262144
 };
 
 /* An element's place, taken apart as ((a * B) + b) * C + c: what is `in` the block number. */
@@ -249,6 +261,12 @@ struct acc_cut {
 /* Along every dimension: functions of elements. */
 int acc_cut_point(struct acc_replay *r, struct acc_cut *c);
 
+/* The slope of an output element y along the element x of the input of this name. */
+struct acc_steep {
+	const char *name;
+	double x, y, slope;
+};
+
 struct acc_op {
 	/* Names, separated by blanks, as acc_op_name gives them. An operator's own name in the
 	 * catalogue stands for all names that are listed there beside it. Modules, primitives and
@@ -261,12 +279,6 @@ struct acc_op {
 	 *   x:point  each output element on one element of x at most, the one at its place after
 	 *            broadcasting x to the output's shape (gelu, clamp)
 	 *   x:linear as point, and it is linear in x (+, *, the weight of a norm)
-/* The slope of an output element y along the element x of the input of this name. */
-struct acc_steep {
-	const char *name;
-	double x, y, slope;
-};
-
 	 *   x:flat   as point, and its gradient is 0 wherever it has one (floor)
 	 *   x:same   as point, and its gradient is that of the output (frac)
 	 *   x:move   the outputs are elements of x, put elsewhere or dropped, or constants

@@ -3,7 +3,7 @@
 #include "replay/limits.h"
 #include "replay/op/loss.h"
 
-enum { PROBES = 6, FEW_PROBES = 2, MANY = 1 << 17 };
+enum { PROBES = 6, FEW_PROBES = 2, MANY = 1 << 17, DRAWS = 4 };
 #define STEP 0x1p-18
 /* Of a finer unit, a gradient is finer than what the step errs by, see adjoint_point.c. */
 #define FINE (STEP * STEP)
@@ -80,7 +80,11 @@ struct probe {
 	struct acc_dense *
 		base; /* at x itself: what kinks between the steps add is told apart, by w; or NULL */
 	double *dup, *ddown; /* what softmax divided by, see ACC_LESS_SUM; or NULL */
-	const double *other; /* the other side's gradient */
+	struct acc_tangent tangent; /* see ACC_TANGENT */
+	bool tells;                 /* the operator does */
+	double *rough;              /* of each block: what rounding on the way adds, in parts of it, squared */
+	bool drowned;               /* and nothing is left of some */
+	const double *other;        /* the other side's gradient */
 	int k;               /* which probe */
 };
 
@@ -103,6 +107,41 @@ both(struct acc_adjoint *a, struct probe *p, struct acc_dense *up, struct acc_de
 	return rc;
 }
 
+/* Of a block, the products of each output's gradient and change: of what is rounded on the way less p->fup's. */
+static void
+part(struct acc_adjoint *a, struct probe *p)
+{
+	double *sum = p->up;
+	for (size_t i = 0; i < p->n; i++)
+		sum[i] = 0;
+	for (uint32_t k = 0; k < a->t->nout; k++)
+		for (size_t o = 0; a->gout[k] != NULL && o < a->gout[k]->n; o++)
+			sum[block_of(&p->out, o)] +=
+				a->gout[k]->v[o] * (p->fdown[k].v[o] - p->fup[k].v[o]);
+	for (size_t i = 0; i < p->n; i++)
+		p->rough[i] += sum[i] * sum[i] / DRAWS;
+}
+
+/* As the operator itself tells; at first also how far off it may be. */
+static int
+follow(struct acc_adjoint *a, struct probe *p, uint64_t seed)
+{
+	struct acc_tangent *t = &p->tangent;
+	const size_t draws = seed == 1 ? DRAWS : 0;
+	*t = (struct acc_tangent){.of = a->x->v, .along = p->v};
+	a->t->r.tangent = t;
+	int rc = acc_replay_eval(&a->t->r, p->fup);
+	t->unit = a->unit;
+	for (size_t i = 0; i < draws && rc == 0; i++) {
+		t->seed = acc_mix(i + 1);
+		rc = acc_replay_eval(&a->t->r, p->fdown);
+		if (rc == 0)
+			part(a, p);
+	}
+	a->t->r.tangent = NULL;
+	return rc;
+}
+
 static int
 evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
 {
@@ -120,8 +159,10 @@ evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
 		p->down[i] = x[i] - p->h * v;
 		/* Beside a large x, a small step is what is left of it; an infinite one, such as a
 		 * masked score, has none: its gradient must be 0 for any. */
-		p->v[i] = isfinite(x[i]) ? (p->up[i] - p->down[i]) / (2 * p->h) : v;
+		p->v[i] = p->tells || !isfinite(x[i]) ? v : (p->up[i] - p->down[i]) / (2 * p->h);
 	}
+	if (p->tells)
+		return follow(a, p, seed);
 	int rc = both(a, p, p->fup, p->fdown);
 	for (size_t i = 0; p->wup != NULL && i < a->x->n; i++) {
 		p->up[i] = 2 * p->up[i] - x[i];
@@ -151,15 +192,14 @@ blur(const struct probe *p, uint32_t k, size_t o, double jv)
 static void
 take_in(struct acc_adjoint *a, struct probe *p)
 {
-	/* What is several operators in turn is allowed more in 16 bits anyway, but where weights see all of it. */
-	const bool saves = (a->t->r.op->flags & ACC_SAVES_OUTPUT) != 0 &&
-			   !(acc_unit_low(a->unit) && (a->t->r.op->flags & ACC_IN_STEPS) != 0 &&
-				   strcmp(a->t->r.op->cls, "recurrent") == 0);
+	const bool saves = a->t->r.op->flags & ACC_SAVES_OUTPUT;
 	const bool logs = a->t->r.op->flags & ACC_SAVES_LOG;
 	for (size_t i = 0; i < p->n; i++)
 		p->sum[i] = (struct block_sum){0};
 	for (size_t i = 0; i < a->x->n; i++) {
 		struct block_sum *s = &p->sum[block_of(&p->in, i)];
+		if (p->v[i] == 0) /* it was not moved: nothing is known of its gradient */
+			continue;
 		double term = a->gin->v[i] * p->v[i];
 		s->in += term;
 		s->in2 += term * term;
@@ -172,14 +212,15 @@ take_in(struct acc_adjoint *a, struct probe *p)
 		const struct acc_dense *g = a->gout[k];
 		for (size_t o = 0; g != NULL && o < g->n; o++) {
 			struct block_sum *s = &p->sum[block_of(&p->out, o)];
-			double jv = (p->fup[k].v[o] - p->fdown[k].v[o]) / (2 * p->h);
+			double jv = p->tells ? p->fup[k].v[o]
+					     : (p->fup[k].v[o] - p->fdown[k].v[o]) / (2 * p->h);
 			double term = g->v[o] * jv, size = fabs(p->fup[k].v[o]);
 			if (a->t->formed->ref[k].mag != NULL) /* it is what larger numbers leave */
 				size = fmax(size, a->t->formed->ref[k].mag[o]);
 			s->out += term;
 			s->out2 += term * term;
 			s->abs += fabs(term);
-			s->noise += fabs(g->v[o]) * ((0x1p-51 / p->h) * size + blur(p, k, o, jv));
+			s->noise += p->tells ? 0 : fabs(g->v[o]) * ((0x1p-51 / p->h) * size + blur(p, k, o, jv));
 			s->wild |= !isfinite(term);
 			double y = g->v[o] * a->t->formed->ref[k].v[o];
 			s->saved2 += saves ? y * y : 0;
@@ -220,7 +261,7 @@ compare(struct acc_adjoint *a, struct probe *p)
 {
 	const double max = a->max;
 	double tiny = acc_tiny_of(a->gin->dtype) * sqrt((double)a->x->n / (double)p->n + 1);
-	bool steps = (a->t->r.op->flags & ACC_IN_STEPS) != 0 && acc_unit_low(a->unit);
+	bool steps = (a->t->r.op->flags & ACC_IN_STEPS) != 0 && acc_unit_low(a->unit) && !p->tells;
 	double unit = a->unit * (steps ? LIMIT_STEPS_BACK : 1);
 	/* The quotient errs by the square of the step beside the row: by 2^-20, 16 units of f32. */
 	const bool by_length = (a->t->r.op->flags & ACC_BY_LENGTH) != 0;
@@ -235,13 +276,24 @@ compare(struct acc_adjoint *a, struct probe *p)
 			       strcmp(a->name, "input") == 0;
 	for (size_t i = 0; i < p->n; i++) {
 		const struct block_sum *s = &p->sum[i];
-		double many = 0;
+		double many = p->tells ? p->tangent.sums : 0, rough = 0;
 		/* Squares of what is small are lost. */
 		if (lengths && s->x2 < least * least * (double)s->nx) {
 			leave(a, p, i);
 			continue;
 		}
 		if (by_length && s->x2 < shortest * shortest * (double)s->nx) {
+			leave(a, p, i);
+			continue;
+		}
+		/* In parts of the first probe's, as of any other. */
+		const double size2 = fmax(s->in2, s->out2);
+		if (p->tells && p->k == 0 && size2 > 0)
+			p->rough[i] = p->rough[i] / size2;
+		if (p->tells)
+			rough = sqrt(p->rough[i] * (size2 > 0 ? size2 : 1));
+		if (!s->wild && (rough * rough > s->out2 || isnan(rough))) {
+			p->drowned = true;
 			leave(a, p, i);
 			continue;
 		}
@@ -264,7 +316,7 @@ compare(struct acc_adjoint *a, struct probe *p)
 		/* p sum(g): p = exp(y) is off by p (1 + |y|) at most, which is below 1.4. */
 		double den = unit * ((1 + many) * sqrt(fmax(s->in2, s->out2)) + sqrt(s->saved2) +
 					    1.4 * fabs(s->logs)) +
-			     s->noise + tiny;
+			     rough + s->noise + tiny;
 		double e = fabs(s->in - s->out);
 		acc_err_add(&a->err, e / (den + a->work * s->abs));
 		acc_err_add(&a->coarse, e / (den + a->unit * s->abs));
@@ -352,12 +404,20 @@ acc_adjoint_block(struct acc_adjoint *a, bool whole)
 		if (p.dup == NULL || p.ddown == NULL)
 			return acc_cannot(&t->r, ACC_NOMEM_TEXT);
 	}
-	if (a->unit < FINE && widen(a, &p) < 0)
+	p.tells = (t->r.op->flags & ACC_TANGENT) != 0;
+	p.rough = acc_doubles(&t->r, p.n);
+	if (p.rough == NULL)
+		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
+	for (size_t i = 0; i < p.n; i++)
+		p.rough[i] = 0;
+	if (a->unit < FINE && !p.tells && widen(a, &p) < 0)
 		return ACC_EUNSUP;
 	p.h = STEP * scale_of(a);
 	rc = probes(a, &p);
+	if (rc == 0 && p.drowned && a->err.n == 0)
+		return acc_cannot(&t->r, "rounding on the way leaves nothing of its gradient");
 	/* What is far off may be so by kinks alone. */
-	if (rc == 0 && acc_far_off(&a->err, acc_unit_low(a->unit)) && t->nout > 0) {
+	if (rc == 0 && acc_far_off(&a->err, acc_unit_low(a->unit)) && t->nout > 0 && !p.tells) {
 		if ((p.wup == NULL && widen(a, &p) < 0) || at_rest(a, &p) < 0)
 			return ACC_EUNSUP;
 		a->err = a->coarse = (struct acc_errsum){0};

@@ -11,7 +11,7 @@ enum { LSTM, GRU, TANH, RELU, CELL = 4, LAYERS_MAX = 64 };
 #define MOST_GRADIENT ((double)((size_t)1 << 26))
 
 /* A number, and the square of what rounding may have left in it, in roundings of what is computed
- * with, as errors of either sign add up. */
+ * with, as errors of either sign add up; or how it changes. */
 struct num {
 	double v, e;
 };
@@ -29,6 +29,8 @@ struct rnn {
 	struct cell cell[2 * LAYERS_MAX];
 	double most;         /* beyond it, a gate overflows before it is saturated */
 	double round;        /* of a step, by those of what is computed with */
+	double near;         /* of what is computed with, so much of 1: an error that makes a sign */
+	struct acc_tangent *tangent;
 	struct num *h, *c;   /* the state, [n, np] and [n, nh] */
 	struct num *ax, *ah; /* of one row: what the input and the state give to the gates */
 	struct num *m, *next;
@@ -197,39 +199,76 @@ read_step(struct acc_replay *r, struct rnn *k)
 
 /* --- one step --- */
 
+/* As it was rounded, if that is what is asked. */
+static double
+rounded(const struct rnn *k, double v)
+{
+	struct acc_tangent *t = k->tangent;
+	if (t == NULL || t->unit == 0)
+		return v;
+	return v + (acc_mix(t->seed++) & 1 ? t->unit : -t->unit) * v;
+}
+
+/* What is next to v, and was made of it by a slope; with an error of its own. */
+static struct num
+made(const struct rnn *k, double v, double e)
+{
+	const double own = k->round * v;
+	if (k->tangent != NULL)
+		return (struct num){rounded(k, v), rounded(k, e)};
+	return (struct num){v, e + own * own};
+}
+
 static struct num
 plus(const struct rnn *k, struct num a, struct num b)
 {
-	double v = a.v + b.v, e = k->round * v;
-	return (struct num){v, a.e + b.e + e * e};
+	return made(k, a.v + b.v, a.e + b.e);
 }
 
 static struct num
 times(const struct rnn *k, struct num a, struct num b)
 {
-	double v = a.v * b.v, e = k->round * v;
-	return (struct num){v, a.v * a.v * b.e + b.v * b.v * a.e + e * e};
+	return made(k, a.v * b.v,
+		k->tangent != NULL ? a.v * b.e + b.v * a.e
+				   : a.v * a.v * b.e + b.v * b.v * a.e);
 }
 
+/* A slope is made of the result as it was rounded. */
 static struct num
 sloped(const struct rnn *k, struct num x, double v, double slope)
 {
-	double e = k->round * v;
-	return (struct num){v, slope * slope * x.e + e * e};
+	const double own = k->round * v;
+	return k->tangent != NULL ? (struct num){v, rounded(k, slope * x.e)}
+				  : (struct num){v, slope * slope * x.e + own * own};
 }
 
 static struct num
 sigmoid(const struct rnn *k, struct num x)
 {
-	double v = 1 / (1 + exp(-x.v));
+	const double v = rounded(k, 1 / (1 + exp(-x.v)));
 	return sloped(k, x, v, v * (1 - v));
 }
 
 static struct num
 hyperbolic(const struct rnn *k, struct num x)
 {
-	double v = tanh(x.v);
+	const double v = rounded(k, tanh(x.v));
 	return sloped(k, x, v, 1 - v * v);
+}
+
+/* Next to 0 either side may be the right one. */
+static struct num
+straight(const struct rnn *k, struct num x)
+{
+	const bool unsure = k->tangent == NULL && x.v * x.v < k->near * k->near * x.e;
+	return sloped(k, x, fmax(x.v, 0), x.v > 0 || unsure);
+}
+
+/* How a weight or an input changes. */
+static const double *
+change(const struct rnn *k, const struct acc_dense *d)
+{
+	return k->tangent != NULL && d != NULL && d->v == k->tangent->of ? k->tangent->along : NULL;
 }
 
 /* Of each line of a weight: its product with x, and the bias. */
@@ -238,17 +277,22 @@ lines(const struct rnn *k, const struct acc_dense *w, const struct acc_dense *bi
 	const struct num *x, struct num *out)
 {
 	size_t rows = dim(w, 0), n = dim(w, 1);
+	const double *dw = change(k, w), *db = change(k, bias);
 	for (size_t i = 0; i < rows; i++) {
 		const double *line = w->v + i * n;
 		double sum = bias == NULL ? 0 : bias->v[i], size = fabs(sum), e = 0;
+		double d = db == NULL ? 0 : db[i];
 		for (size_t j = 0; j < n; j++) {
 			double term = line[j] * x[j].v;
 			sum += term;
 			size += fabs(term);
 			e += line[j] * line[j] * x[j].e;
+			d += line[j] * x[j].e + (dw == NULL ? 0 : dw[i * n + j] * x[j].v);
 		}
-		double own = k->round * sum;
-		out[i] = (struct num){sum, size > k->most ? INFINITY : e + size * size + own * own};
+		out[i] = made(k, sum,
+			k->tangent != NULL    ? d
+			: size > k->most ? INFINITY
+					 : e + size * size);
 	}
 }
 
@@ -270,8 +314,9 @@ gru(const struct rnn *k, size_t i, struct num h)
 	size_t n = k->nh;
 	struct num reset = sigmoid(k, plus(k, x[0], s[0])), keep = sigmoid(k, plus(k, x[n], s[n]));
 	struct num fresh = hyperbolic(k, plus(k, x[2 * n], times(k, reset, s[2 * n])));
-	struct num change = plus(k, h, (struct num){-fresh.v, fresh.e});
-	return plus(k, fresh, times(k, keep, change));
+	const double sign = k->tangent != NULL ? -1 : 1;
+	struct num apart = plus(k, h, (struct num){-fresh.v, sign * fresh.e});
+	return plus(k, fresh, times(k, keep, apart));
 }
 
 /* The state of row n after one more element of its sequence. */
@@ -286,7 +331,7 @@ step(struct rnn *k, const struct cell *c, const struct num *x, size_t n)
 		k->m[i] = k->kind == LSTM   ? lstm(k, i, &k->c[n * k->nh + i])
 			  : k->kind == GRU  ? gru(k, i, h[i])
 			  : k->kind == TANH ? hyperbolic(k, s)
-					    : sloped(k, s, fmax(s.v, 0), s.v > 0);
+					    : straight(k, s);
 	}
 	if (c->project != NULL)
 		lines(k, c->project, NULL, k->m, k->next);
@@ -296,10 +341,10 @@ step(struct rnn *k, const struct cell *c, const struct num *x, size_t n)
 /* --- a layer after another --- */
 
 static void
-give(const struct num *from, size_t n, struct acc_dense *out, size_t at)
+give(const struct rnn *k, const struct num *from, size_t n, struct acc_dense *out, size_t at)
 {
 	for (size_t i = 0; i < n; i++) {
-		out->v[at + i] = from[i].v;
+		out->v[at + i] = k->tangent != NULL ? from[i].e : from[i].v;
 		if (out->mag != NULL) /* of some thousand, the largest is 4 deviations and more */
 			out->mag[at + i] = 1.5 * sqrt(from[i].e);
 	}
@@ -315,10 +360,11 @@ numbers(struct acc_replay *r, size_t n)
 }
 
 static void
-start(struct num *to, const struct acc_dense *from, size_t at, size_t n)
+start(const struct rnn *k, struct num *to, const struct acc_dense *from, size_t at, size_t n)
 {
+	const double *d = change(k, from);
 	for (size_t i = 0; i < n; i++)
-		to[i] = (struct num){from->v[at + i], 0};
+		to[i] = (struct num){from->v[at + i], d == NULL ? 0 : d[at + i]};
 }
 
 /* One direction of one layer: x [rows, nx] to its part of y [rows, both * np]. */
@@ -387,24 +433,24 @@ layers(struct acc_replay *r, struct rnn *k, struct acc_dense *out)
 	struct num *x = numbers(r, k->x->n), *y = NULL;
 	if (x == NULL || room(r, k, out[0].mag == NULL) < 0)
 		return ACC_EUNSUP;
-	start(x, k->x, 0, k->x->n);
+	start(k, x, k->x, 0, k->x->n);
 	for (size_t i = 0; i < k->layers * k->both; i++) {
 		size_t h = i * k->n * k->np, c = i * k->n * k->nh;
 		if (i % k->both == 0 && (y = numbers(r, rows * ny)) == NULL)
 			return ACC_EUNSUP;
-		start(k->h, k->h0, h, k->n * k->np);
+		start(k, k->h, k->h0, h, k->n * k->np);
 		if (k->kind == LSTM)
-			start(k->c, k->c0, c, k->n * k->nh);
+			start(k, k->c, k->c0, c, k->n * k->nh);
 		direction(k, i, x, nx, y);
-		give(k->h, k->n * k->np, &out[1], h);
+		give(k, k->h, k->n * k->np, &out[1], h);
 		if (k->kind == LSTM)
-			give(k->c, k->n * k->nh, &out[2], c);
+			give(k, k->c, k->n * k->nh, &out[2], c);
 		if (i % k->both == k->both - 1) {
 			x = y;
 			nx = ny;
 		}
 	}
-	give(y, rows * ny, &out[0], 0);
+	give(k, y, rows * ny, &out[0], 0);
 	return 0;
 }
 
@@ -419,15 +465,15 @@ one_step(struct acc_replay *r, struct rnn *k, struct acc_dense *out)
 	struct num *x = numbers(r, k->x->n);
 	if (x == NULL || room(r, k, out[0].mag == NULL) < 0)
 		return ACC_EUNSUP;
-	start(x, k->x, 0, k->x->n);
-	start(k->h, k->h0, 0, k->h0->n);
+	start(k, x, k->x, 0, k->x->n);
+	start(k, k->h, k->h0, 0, k->h0->n);
 	if (k->kind == LSTM)
-		start(k->c, k->c0, 0, k->c0->n);
+		start(k, k->c, k->c0, 0, k->c0->n);
 	for (size_t b = 0; b < k->n; b++)
 		step(k, &k->cell[0], x + b * k->nx, b);
-	give(k->h, k->h0->n, &out[0], 0);
+	give(k, k->h, k->h0->n, &out[0], 0);
 	if (k->kind == LSTM)
-		give(k->c, k->c0->n, &out[1], 0);
+		give(k, k->c, k->c0->n, &out[1], 0);
 	return 0;
 }
 
@@ -443,12 +489,16 @@ recurrent(struct acc_replay *r, struct acc_dense *out)
 	*k = (struct rnn){.kind = kind,
 		.ngate = gates[kind],
 		.most = acc_max_of(out[0].dtype) / 4,
-		.round = acc_roundings(r, out[0].dtype)};
+		.round = acc_roundings(r, out[0].dtype),
+		.near = 4 * acc_work_unit(acc_unit(out[0].dtype)),
+		.tangent = r->tangent};
 	if ((cell ? read_step(r, k) : read_rnn(r, k)) < 0)
 		return ACC_EUNSUP;
 	/* Each step adds roundings of what is left of 1 - h^2. */
 	if (out[0].mag == NULL && acc_unit_low(acc_unit(out[0].dtype)) && k->t > 64)
 		return acc_cannot(r, "a gradient through many steps that are rounded to 16 bits");
+	if (k->tangent != NULL)
+		k->tangent->sums = sqrt((double)k->t);
 	return cell ? one_step(r, k, out) : layers(r, k, out);
 }
 
@@ -456,13 +506,13 @@ recurrent(struct acc_replay *r, struct acc_dense *out)
 #define LAYER(n, kind) \
 	{ \
 		.names = n, .cls = "recurrent", .rounding = ACC_FEW, \
-		.flags = ACC_IN_STEPS | ACC_SAVES_OUTPUT, .eval = recurrent, .which = kind, \
+		.flags = ACC_IN_STEPS | ACC_TANGENT, .eval = recurrent, .which = kind, \
 		.sig = "input:any hx:any params:any has_biases:any num_layers dropout train " \
 		       "bidirectional batch_first" \
 	}
 #define STEP(n, kind) \
 	{ \
-		.names = n, .cls = "recurrent", .rounding = ACC_FEW, .flags = ACC_IN_STEPS, \
+		.names = n, .cls = "recurrent", .rounding = ACC_FEW, .flags = ACC_IN_STEPS | ACC_TANGENT, \
 		.eval = recurrent, .which = CELL + (kind), \
 		.sig = "input:any hx:any w_ih:any w_hh:any b_ih:any b_hh:any" \
 	}
