@@ -133,6 +133,32 @@ def more_roundings():
     torch.sin(rand(40, 40, dtype=bf16))
 
 
+def slopes():
+    """Gradients made of what was rounded on the way, and sums in 16 bits."""
+    def some(*shape, dtype, by=1.0):
+        with accrecord._now.quiet():
+            return (torch.randn(shape) * by).to(dtype).requires_grad_(True)
+
+    def back(y):
+        torch.autograd.backward([y], [some(*y.shape, dtype=y.dtype).detach()])
+
+    for t, f, gates, by in ((bf16, torch.rnn_tanh, 1, 30), (bf16, torch.gru, 3, 30), (f16, torch.gru, 3, 0.3)):
+        weights = [some(gates * 8, *n, dtype=t, by=by) for n in ((6,), (8,), (), ())]
+        back(f(some(7, 3, 6, dtype=t), some(1, 3, 8, dtype=t), weights, True, 1, 0.0, True, False, False)[0])
+    weights = [some(8, *n, dtype=bf16) for n in ((6,), (8,), (), ())]
+    torch.rnn_relu(some(40, 3, 6, dtype=bf16), some(1, 3, 8, dtype=bf16), weights, True, 1, 0.0, True, False, False)
+    for f in torch.logaddexp, torch.logaddexp2, torch.atan2:
+        back(f(some(19, 23, dtype=f16, by=30), some(19, 23, dtype=f16, by=30)))
+    with accrecord._now.quiet():
+        x = some(40, 40, dtype=bf16).detach().abs().requires_grad_(True)
+    back(torch.pow(x, some(40, 40, dtype=bf16)))
+    back(torch.addcdiv(*(some(90, 40, dtype=f16) for _ in range(3))))
+    x, y = some(300, 23, dtype=bf16), torch.randint(0, 23, (300,))
+    back(F.cross_entropy(x * 0, y))
+    back(F.cross_entropy(x.detach().requires_grad_(True), y, torch.rand(23).to(bf16)))
+    back(F.layer_norm(some(4096, 12, dtype=bf16), (12,), some(12, dtype=bf16), some(12, dtype=bf16)))  # in parts
+
+
 # Element by byte: 300 is saturated, 1000 is 448; and what no rule gives.
 PLANTS = """
 right Tensor.to.0.forward 0 128
@@ -177,6 +203,16 @@ wrong Torch.sin.0.forward 1 65
 wrong Torch.special.erfinv.0.forward 3 65
 wrong Torch.special.i0.0.forward 3 66
 wrong Functional.scaled_dot_product_attention.1.forward 3 65
+wrong Torch.gru.1.backward 3 66
+wrong Torch.gru.1.backward.output.3 3 66
+wrong Torch.rnn_relu.0.forward 3 66
+wrong Torch.logaddexp2.0.backward 3 66
+wrong Torch.atan2.1.backward 3 66
+wrong Torch.pow.0.backward 3 67
+wrong Torch.addcdiv.0.backward.output.2 3 86
+wrong Functional.cross_entropy.5.backward 3 66
+wrong Functional.layer_norm.0.backward.output.0 3 66
+wrong Functional.layer_norm.0.backward.output.1 3 69
 """
 
 
@@ -188,9 +224,10 @@ def plants(folder):
     data = open(f"{folder}/rank0.step0.data", "rb").read()
     with open(f"{folder}/plants", "w") as f:
         for kind, name, byte, value in (line.split() for line in PLANTS.split("\n") if line):
-            r = at[name + ".output.0"]
+            name += "" if ".output." in name else ".output.0"
+            r = at[name]
             old = bytearray(data[r["off"]:r["off"] + r["len"]])
-            crc = record.index(zlib.crc32(old).to_bytes(4, "big"), record.index((name + ".output.0").encode()))
+            crc = record.index(zlib.crc32(old).to_bytes(4, "big"), record.index(name.encode()))
             old[int(byte)] = int(value)
             print(kind, name, r["off"] + int(byte), oct(int(value))[2:], crc,
                   *(oct(b)[2:] for b in zlib.crc32(old).to_bytes(4, "big")), file=f)
@@ -198,7 +235,7 @@ def plants(folder):
 
 if len(sys.argv) > 2:  # a recording ends with its process
     accrecord.start_record(output_dir=sys.argv[1], record_level=2, record_stack=False)
-    for part in casts, numbers, roundings, kinks, others, more_roundings:
+    for part in casts, numbers, roundings, kinks, others, more_roundings, slopes:
         part()
 else:
     subprocess.run([sys.executable, *sys.argv, "record"], check=True)
