@@ -347,6 +347,19 @@ def optimizers(s):
         lists = [[w[k] for w in was] for k in ("exp_avg", "exp_inf", "step")]
         s.do("Functional.adamax", lambda *a, **k: new + g + [w[k] for k in ("exp_avg", "exp_inf") for w in now], old, g, *lists, grad=False, **args)
 
+    def rates(name, of, states, n, given, **kw):
+        old, was, new, now = step(of, p, g, n, **kw)
+        lists = [[w[k] for w in was] for k in (*states, *(["mu_product"] if name == "nadam" else []), "step")]
+        s.do("Functional." + name, lambda *a, **k: new + g + [w[k] for k in states for w in now], old, g, *lists, grad=False,
+             **dict(dict(weight_decay=0.0, maximize=False, **given), **kw))
+
+    beta, avgs = dict(beta1=0.9, beta2=0.999, eps=1e-8), ("exp_avg", "exp_avg_sq")
+    rates("nadam", torch.optim.NAdam, avgs, 3, dict(beta, momentum_decay=4e-3), lr=0.01)
+    rates("nadam", torch.optim.NAdam, avgs, 2, dict(beta, momentum_decay=4e-3), lr=0.02, weight_decay=0.1, decoupled_weight_decay=True)
+    rates("radam", torch.optim.RAdam, avgs, 2, beta, lr=0.01, weight_decay=0.1)
+    rates("radam", torch.optim.RAdam, avgs, 9, beta, lr=0.01, maximize=True)
+    rates("adadelta", torch.optim.Adadelta, ("square_avg", "acc_delta"), 3, dict(rho=0.9, eps=1e-6), lr=1.0, weight_decay=0.1)
+
 
 def rarer(s):
     x, y = rand(3, 4), rand(3, 4)

@@ -7,6 +7,7 @@
 #include "replay/compose.h"
 #include "acc/say.h"
 #include "replay/impl.h"
+#include "replay/op/step.h"
 
 enum form {
 	ADAM,         /* weight decay is added to the gradient */
@@ -61,19 +62,10 @@ adam_step(const struct adam *k, double g, struct state *s)
 
 /* --- where things stand in a call --- */
 
-/* A tensor by its names, and the place of its output; absent: NULL. */
-struct slot {
-	const struct acc_dense *x;
-	struct acc_dense *out;
-};
-
-/* The tensors that a step changes, in the order in which they are given. */
-enum { PARAM, FIRST, SECOND, MOST, SLOTS };
-
-static int
-check(struct acc_replay *r, const struct slot *s, const struct acc_dense *g)
+int
+acc_step_check(struct acc_replay *r, const struct acc_slot *s, const struct acc_dense *g)
 {
-	for (int i = 0; i < SLOTS; i++) {
+	for (int i = 0; i < STEP_SLOTS; i++) {
 		/* What the step makes is as large as its gradient. */
 		const struct acc_dense *x = s[i].x == NULL && s[i].out != NULL ? g : s[i].x;
 		if (x == NULL)
@@ -86,8 +78,8 @@ check(struct acc_replay *r, const struct slot *s, const struct acc_dense *g)
 	return 0;
 }
 
-static void
-store(const struct slot *s, size_t i, double v, double mag)
+void
+acc_step_store(const struct acc_slot *s, size_t i, double v, double mag)
 {
 	if (s->out == NULL)
 		return;
@@ -98,32 +90,32 @@ store(const struct slot *s, size_t i, double v, double mag)
 
 static int
 adam_one(struct acc_replay *r, const struct adam *k, const struct acc_dense *g,
-	const struct slot *s)
+	const struct acc_slot *s)
 {
-	if (check(r, s, g) < 0)
+	if (acc_step_check(r, s, g) < 0)
 		return ACC_EUNSUP;
 	if (!(k->c1 != 0) || !(k->c2 > 0))
 		return acc_cannot(r, "its step is not understood");
 	for (size_t i = 0; i < g->n; i++) {
 		const double fine = acc_work_unit(acc_unit(g->dtype));
-		struct state e = {.p = s[PARAM].x->v[i],
-			.m = s[FIRST].x->v[i],
-			.v = s[SECOND].x->v[i],
-			.max = s[MOST].x == NULL ? 0 : s[MOST].x->v[i]};
+		struct state e = {.p = s[STEP_PARAM].x->v[i],
+			.m = s[STEP_FIRST].x->v[i],
+			.v = s[STEP_SECOND].x->v[i],
+			.max = s[STEP_MOST].x == NULL ? 0 : s[STEP_MOST].x->v[i]};
 		adam_step(k, g->v[i], &e);
 		/* 1 - beta^t has the rounding of beta^t, near 1. */
-		e.pmag += fabs(e.p - s[PARAM].x->v[i]) * (1 / k->c1 + 1 / k->c2) * k->counted /
+		e.pmag += fabs(e.p - s[STEP_PARAM].x->v[i]) * (1 / k->c1 + 1 / k->c2) * k->counted /
 			  fine;
-		store(&s[PARAM], i, e.p, e.pmag);
-		store(&s[FIRST], i, e.m, e.mmag);
-		store(&s[SECOND], i, e.v, e.vmag);
-		store(&s[MOST], i, e.max, e.vmag);
+		acc_step_store(&s[STEP_PARAM], i, e.p, e.pmag);
+		acc_step_store(&s[STEP_FIRST], i, e.m, e.mmag);
+		acc_step_store(&s[STEP_SECOND], i, e.v, e.vmag);
+		acc_step_store(&s[STEP_MOST], i, e.max, e.vmag);
 	}
 	return 0;
 }
 
-static int
-need(struct acc_replay *r, const char *name, double *out)
+int
+acc_step_need(struct acc_replay *r, const char *name, double *out)
 {
 	int rc = acc_arg_float(r, name, out);
 	char *why = rc != 0 ? NULL : acc_say(r->mem, "its argument %s is not recorded", name);
@@ -135,8 +127,8 @@ read_adam(struct acc_replay *r, struct adam *k)
 {
 	*k = (struct adam){.form = (enum form)r->op->which, .scale = 1, .c1 = 1, .c2 = 1};
 	bool decoupled = false, capturable = false, differentiable = false;
-	if (need(r, "lr", &k->lr) < 0 || need(r, "beta1", &k->b1) < 0 ||
-		need(r, "beta2", &k->b2) < 0 || need(r, "eps", &k->eps) < 0 ||
+	if (acc_step_need(r, "lr", &k->lr) < 0 || acc_step_need(r, "beta1", &k->b1) < 0 ||
+		acc_step_need(r, "beta2", &k->b2) < 0 || acc_step_need(r, "eps", &k->eps) < 0 ||
 		acc_arg_float(r, "weight_decay", &k->decay) < 0 ||
 		acc_arg_bool(r, "decoupled_weight_decay", &decoupled) < 0 ||
 		acc_arg_bool(r, "capturable", &capturable) < 0 ||
@@ -167,27 +159,27 @@ scaling(struct acc_replay *r, double *scale)
  * makes it, as that of momentum. */
 static int
 slots(struct acc_replay *r, struct acc_dense *out, uint32_t k, uint32_t n, const char *const *name,
-	struct slot *s)
+	struct acc_slot *s)
 {
 	uint32_t lists = 0;
-	for (int i = 0; i < SLOTS; i++) {
-		s[i] = (struct slot){NULL, NULL};
+	for (int i = 0; i < STEP_SLOTS; i++) {
+		s[i] = (struct acc_slot){NULL, NULL};
 		if (name[i] != NULL && acc_arg_item(r, name[i], k, &s[i].x) < 0)
 			return ACC_EUNSUP;
 		lists += s[i].x != NULL;
 	}
-	if (s[PARAM].x == NULL)
+	if (s[STEP_PARAM].x == NULL)
 		return acc_cannot(r, "its parameters were not recorded");
-	s[PARAM].out = &out[k];
+	s[STEP_PARAM].out = &out[k];
 	if (r->nrec == n)
 		return 0;
-	const bool makes = s[FIRST].x == NULL && lists == 1 && name[FIRST] != NULL &&
-			   strcmp(name[FIRST], "momentum_buffer_list") == 0 && r->nrec == 3 * n;
+	const bool makes = s[STEP_FIRST].x == NULL && lists == 1 && name[STEP_FIRST] != NULL &&
+			   strcmp(name[STEP_FIRST], "momentum_buffer_list") == 0 && r->nrec == 3 * n;
 	if (r->nrec != n * (lists + 1) && !makes)
 		return acc_cannot(r, "outputs that are not understood");
 	if (makes)
-		s[FIRST].out = &out[2 * n + k];
-	for (uint32_t i = FIRST, at = 2; i < SLOTS; i++)
+		s[STEP_FIRST].out = &out[2 * n + k];
+	for (uint32_t i = STEP_FIRST, at = 2; i < STEP_SLOTS; i++)
 		if (s[i].x != NULL)
 			s[i].out = &out[at++ * n + k];
 	return 0;
@@ -207,27 +199,23 @@ same_gradient(struct acc_replay *r, struct acc_dense *out, uint32_t k, uint32_t 
 
 /* Of parameter i of lists; its state must be there, too. */
 static int
-gradient(struct acc_replay *r, uint32_t i, const struct slot *s, const struct acc_dense **g,
+gradient(struct acc_replay *r, uint32_t i, const struct acc_slot *s, const struct acc_dense **g,
 	double *step)
 {
 	const struct acc_dense *t;
 	if (acc_arg_item(r, "grads", i, g) <= 0 || acc_arg_item(r, "state_steps", i, &t) <= 0 ||
-		t->n != 1 || s[FIRST].x == NULL)
+		t->n != 1 || s[STEP_FIRST].x == NULL)
 		return acc_cannot(r, NOT_RECORDED);
 	*step = t->v[0];
 	return 0;
 }
 
-/* One step of each parameter of lists, by f with what the call was told; counted: how many steps came before. 0 or < 0. */
-typedef int step_fn(struct acc_replay *r, const void *told, double counted,
-	const struct acc_dense *grad, const struct slot *s);
-
-static int
-each_parameter(struct acc_replay *r, struct acc_dense *out, const char *const *name, step_fn *f,
-	const void *told)
+int
+acc_step_each(struct acc_replay *r, struct acc_dense *out, const char *const *name,
+	acc_step_fn *f, const void *told)
 {
 	const uint32_t n = acc_arg_count(r, "params");
-	struct slot s[SLOTS];
+	struct acc_slot s[STEP_SLOTS];
 	for (uint32_t i = 0; i < n; i++) {
 		const struct acc_dense *g;
 		double step;
@@ -243,21 +231,21 @@ each_parameter(struct acc_replay *r, struct acc_dense *out, const char *const *n
 static int
 adam_lists(struct acc_replay *r, struct acc_dense *out)
 {
-	const char *name[SLOTS] = {"params", "exp_avgs", "exp_avg_sqs", NULL};
+	const char *name[STEP_SLOTS] = {"params", "exp_avgs", "exp_avg_sqs", NULL};
 	struct adam k;
-	struct slot s[SLOTS];
+	struct acc_slot s[STEP_SLOTS];
 	uint32_t n = acc_arg_count(r, "params");
 	if (read_adam(r, &k) < 0 || scaling(r, &k.scale) < 0)
 		return ACC_EUNSUP;
 	bool counted = acc_str_starts(r->name, "fused");
 	if (k.amsgrad)
-		name[MOST] = "max_exp_avg_sqs";
+		name[STEP_MOST] = "max_exp_avg_sqs";
 	for (uint32_t i = 0; i < n; i++) {
 		const struct acc_dense *g;
 		double step;
 		if (slots(r, out, i, n, name, s) < 0 || gradient(r, i, s, &g, &step) < 0)
 			return ACC_EUNSUP;
-		if (s[SECOND].x == NULL || (k.amsgrad && s[MOST].x == NULL))
+		if (s[STEP_SECOND].x == NULL || (k.amsgrad && s[STEP_MOST].x == NULL))
 			return acc_cannot(r, NOT_RECORDED);
 		step += counted ? 0 : 1;
 		k.c1 = 1 - pow(k.b1, step);
@@ -273,9 +261,9 @@ adam_lists(struct acc_replay *r, struct acc_dense *out)
 static int
 adam_powers(struct acc_replay *r, struct acc_dense *out)
 {
-	static const char *const name[SLOTS] = {"var", "m", "v", NULL};
+	static const char *const name[STEP_SLOTS] = {"var", "m", "v", NULL};
 	struct adam k;
-	struct slot s[SLOTS] = {{NULL, NULL}};
+	struct acc_slot s[STEP_SLOTS] = {{NULL, NULL}};
 	const struct acc_dense *g;
 	double p1 = 0, p2 = 0;
 	if (read_adam(r, &k) < 0 || acc_need_tensor(r, "grad", &g) < 0 ||
@@ -310,21 +298,21 @@ struct sgd {
 
 static int
 sgd_one(struct acc_replay *r, const struct sgd *k, const struct acc_dense *grad,
-	const struct slot *s)
+	const struct acc_slot *s)
 {
-	if (check(r, s, grad) < 0)
+	if (acc_step_check(r, s, grad) < 0)
 		return ACC_EUNSUP;
 	for (size_t i = 0; i < grad->n; i++) {
-		double p = s[PARAM].x->v[i], g = (k->maximize ? -1 : 1) * grad->v[i] * k->scale;
+		double p = s[STEP_PARAM].x->v[i], g = (k->maximize ? -1 : 1) * grad->v[i] * k->scale;
 		double sum = fabs(g) + fabs(k->decay * p), d = g + k->decay * p, b = d;
-		if (s[FIRST].x != NULL && !k->first) {
-			b = k->momentum * s[FIRST].x->v[i] + (1 - k->dampening) * d;
-			sum += fabs(k->momentum * s[FIRST].x->v[i]);
+		if (s[STEP_FIRST].x != NULL && !k->first) {
+			b = k->momentum * s[STEP_FIRST].x->v[i] + (1 - k->dampening) * d;
+			sum += fabs(k->momentum * s[STEP_FIRST].x->v[i]);
 		}
-		store(&s[FIRST], i, b, sum);
+		acc_step_store(&s[STEP_FIRST], i, b, sum);
 		if (k->momentum != 0)
 			d = k->nesterov ? d + k->momentum * b : b;
-		store(&s[PARAM], i, p - k->lr * d, fabs(p) + k->lr * sum);
+		acc_step_store(&s[STEP_PARAM], i, p - k->lr * d, fabs(p) + k->lr * sum);
 	}
 	return 0;
 }
@@ -332,11 +320,11 @@ sgd_one(struct acc_replay *r, const struct sgd *k, const struct acc_dense *grad,
 static int
 sgd_lists(struct acc_replay *r, struct acc_dense *out)
 {
-	static const char *const name[SLOTS] = {"params", "momentum_buffer_list", NULL, NULL};
+	static const char *const name[STEP_SLOTS] = {"params", "momentum_buffer_list", NULL, NULL};
 	struct sgd k = {.scale = 1};
-	struct slot s[SLOTS];
+	struct acc_slot s[STEP_SLOTS];
 	uint32_t n = acc_arg_count(r, "params");
-	if (need(r, "lr", &k.lr) < 0 || acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
+	if (acc_step_need(r, "lr", &k.lr) < 0 || acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
 		acc_arg_float(r, "momentum", &k.momentum) < 0 ||
 		acc_arg_float(r, "dampening", &k.dampening) < 0 ||
 		acc_arg_bool(r, "nesterov", &k.nesterov) < 0 ||
@@ -365,19 +353,19 @@ struct adagrad {
 
 static int
 adagrad_one(struct acc_replay *r, const void *told, double counted, const struct acc_dense *grad,
-	const struct slot *s)
+	const struct acc_slot *s)
 {
 	const struct adagrad *k = told;
-	if (check(r, s, grad) < 0)
+	if (acc_step_check(r, s, grad) < 0)
 		return ACC_EUNSUP;
 	const double lr = k->lr / (1 + counted * k->lr_decay);
 	for (size_t i = 0; i < grad->n; i++) {
-		double p = s[PARAM].x->v[i], g = (k->maximize ? -1 : 1) * grad->v[i];
+		double p = s[STEP_PARAM].x->v[i], g = (k->maximize ? -1 : 1) * grad->v[i];
 		double d = g + k->decay * p, size = fabs(g) + fabs(k->decay * p);
-		double sum = s[FIRST].x->v[i] + d * d;
+		double sum = s[STEP_FIRST].x->v[i] + d * d;
 		double below = k->within ? sqrt(sum + k->eps) : sqrt(sum) + k->eps;
-		store(&s[FIRST], i, sum, s[FIRST].x->v[i] + size * size);
-		store(&s[PARAM], i, p - lr * d / below, fabs(p) + lr * size / below);
+		acc_step_store(&s[STEP_FIRST], i, sum, s[STEP_FIRST].x->v[i] + size * size);
+		acc_step_store(&s[STEP_PARAM], i, p - lr * d / below, fabs(p) + lr * size / below);
 	}
 	return 0;
 }
@@ -385,15 +373,15 @@ adagrad_one(struct acc_replay *r, const void *told, double counted, const struct
 static int
 adagrad_lists(struct acc_replay *r, struct acc_dense *out)
 {
-	static const char *const name[SLOTS] = {"params", "state_sums", NULL, NULL};
+	static const char *const name[STEP_SLOTS] = {"params", "state_sums", NULL, NULL};
 	struct adagrad k = {0};
-	if (need(r, "lr", &k.lr) < 0 || need(r, "eps", &k.eps) < 0 ||
+	if (acc_step_need(r, "lr", &k.lr) < 0 || acc_step_need(r, "eps", &k.eps) < 0 ||
 		acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
 		acc_arg_float(r, "lr_decay", &k.lr_decay) < 0 ||
 		acc_arg_bool(r, "maximize", &k.maximize) < 0 ||
 		acc_arg_bool(r, "eps_in_root", &k.within) < 0)
 		return ACC_EUNSUP;
-	return each_parameter(r, out, name, adagrad_one, &k);
+	return acc_step_each(r, out, name, adagrad_one, &k);
 }
 
 struct mean_square {
@@ -403,19 +391,19 @@ struct mean_square {
 
 static int
 rmsprop_one(struct acc_replay *r, const void *told, double counted, const struct acc_dense *grad,
-	const struct slot *s)
+	const struct acc_slot *s)
 {
 	const struct mean_square *k = told;
 	(void)counted;
-	if (check(r, s, grad) < 0)
+	if (acc_step_check(r, s, grad) < 0)
 		return ACC_EUNSUP;
 	for (size_t i = 0; i < grad->n; i++) {
-		double p = s[PARAM].x->v[i], g = (k->maximize ? -1 : 1) * grad->v[i] + k->decay * p;
+		double p = s[STEP_PARAM].x->v[i], g = (k->maximize ? -1 : 1) * grad->v[i] + k->decay * p;
 		double size = fabs(grad->v[i]) + fabs(k->decay * p);
-		double v = k->alpha * s[FIRST].x->v[i] + (1 - k->alpha) * g * g;
+		double v = k->alpha * s[STEP_FIRST].x->v[i] + (1 - k->alpha) * g * g;
 		double below = k->within ? sqrt(v + k->eps) : sqrt(v) + k->eps;
-		store(&s[FIRST], i, v, s[FIRST].x->v[i] + size * size);
-		store(&s[PARAM], i, p - k->lr * g / below, fabs(p) + k->lr * size / below);
+		acc_step_store(&s[STEP_FIRST], i, v, s[STEP_FIRST].x->v[i] + size * size);
+		acc_step_store(&s[STEP_PARAM], i, p - k->lr * g / below, fabs(p) + k->lr * size / below);
 	}
 	return 0;
 }
@@ -423,10 +411,10 @@ rmsprop_one(struct acc_replay *r, const void *told, double counted, const struct
 static int
 rmsprop_lists(struct acc_replay *r, struct acc_dense *out)
 {
-	static const char *const name[SLOTS] = {"params", "square_avgs", NULL, NULL};
+	static const char *const name[STEP_SLOTS] = {"params", "square_avgs", NULL, NULL};
 	struct mean_square k = {0};
-	if (need(r, "lr", &k.lr) < 0 || need(r, "eps", &k.eps) < 0 ||
-		need(r, "alpha", &k.alpha) < 0 || acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
+	if (acc_step_need(r, "lr", &k.lr) < 0 || acc_step_need(r, "eps", &k.eps) < 0 ||
+		acc_step_need(r, "alpha", &k.alpha) < 0 || acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
 		acc_arg_float(r, "momentum", &k.momentum) < 0 ||
 		acc_arg_bool(r, "centered", &k.centered) < 0 ||
 		acc_arg_bool(r, "maximize", &k.maximize) < 0 ||
@@ -434,41 +422,7 @@ rmsprop_lists(struct acc_replay *r, struct acc_dense *out)
 		return ACC_EUNSUP;
 	if (k.centered || k.momentum != 0)
 		return acc_cannot(r, "momentum, or a variance in place of a mean square");
-	return each_parameter(r, out, name, rmsprop_one, &k);
-}
-
-static int
-adamax_one(struct acc_replay *r, const void *told, double counted, const struct acc_dense *grad,
-	const struct slot *s)
-{
-	const struct adam *k = told;
-	if (s[SECOND].x == NULL)
-		return acc_cannot(r, NOT_RECORDED);
-	if (check(r, s, grad) < 0)
-		return ACC_EUNSUP;
-	const double rate = k->lr / (1 - pow(k->b1, counted + 1));
-	for (size_t i = 0; i < grad->n; i++) {
-		double p = s[PARAM].x->v[i], g = (k->maximize ? -1 : 1) * grad->v[i] + k->decay * p;
-		double size = fabs(s[FIRST].x->v[i]) + fabs(grad->v[i]) + fabs(k->decay * p);
-		double m = k->b1 * s[FIRST].x->v[i] + (1 - k->b1) * g;
-		double most = fmax(k->b2 * s[SECOND].x->v[i], fabs(g) + k->eps);
-		store(&s[FIRST], i, m, size);
-		store(&s[SECOND], i, most, most);
-		store(&s[PARAM], i, p - rate * m / most, fabs(p) + rate * size / most);
-	}
-	return 0;
-}
-
-static int
-adamax_lists(struct acc_replay *r, struct acc_dense *out)
-{
-	static const char *const name[SLOTS] = {"params", "exp_avgs", "exp_infs", NULL};
-	struct adam k = {.form = ADAM};
-	if (need(r, "lr", &k.lr) < 0 || need(r, "eps", &k.eps) < 0 || need(r, "beta1", &k.b1) < 0 ||
-		need(r, "beta2", &k.b2) < 0 || acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
-		acc_arg_bool(r, "maximize", &k.maximize) < 0)
-		return ACC_EUNSUP;
-	return each_parameter(r, out, name, adamax_one, &k);
+	return acc_step_each(r, out, name, rmsprop_one, &k);
 }
 
 /* MindSpore's ApplyMomentum: the buffer is always there. */
@@ -476,14 +430,14 @@ static int
 momentum(struct acc_replay *r, struct acc_dense *out)
 {
 	struct sgd k = {.scale = 1};
-	struct slot s[SLOTS] = {{NULL, NULL}};
+	struct acc_slot s[STEP_SLOTS] = {{NULL, NULL}};
 	const struct acc_dense *g;
-	if (need(r, "lr", &k.lr) < 0 || need(r, "momentum", &k.momentum) < 0 ||
-		acc_need_tensor(r, "grad", &g) < 0 || acc_need_tensor(r, "var", &s[PARAM].x) < 0 ||
-		acc_need_tensor(r, "accum", &s[FIRST].x) < 0)
+	if (acc_step_need(r, "lr", &k.lr) < 0 || acc_step_need(r, "momentum", &k.momentum) < 0 ||
+		acc_need_tensor(r, "grad", &g) < 0 || acc_need_tensor(r, "var", &s[STEP_PARAM].x) < 0 ||
+		acc_need_tensor(r, "accum", &s[STEP_FIRST].x) < 0)
 		return ACC_EUNSUP;
-	s[PARAM].out = &out[0];
-	s[FIRST].out = r->nrec > 1 ? &out[1] : NULL;
+	s[STEP_PARAM].out = &out[0];
+	s[STEP_FIRST].out = r->nrec > 1 ? &out[1] : NULL;
 	return r->nrec > 2 ? acc_cannot(r, "outputs that are not understood")
 			   : sgd_one(r, &k, g, s);
 }
@@ -512,9 +466,6 @@ const struct acc_op acc_ops_optimizer[] = {
 		"params|self grads square_avgs grad_avgs momentum_buffer_list state_steps lr alpha eps "
 		"weight_decay momentum centered maximize eps_in_root",
 		rmsprop_lists, 0),
-	STEP("adamax",
-		"params|self grads exp_avgs exp_infs state_steps lr beta1 beta2 eps weight_decay maximize",
-		adamax_lists, 0),
 	STEP("npu_apply_adam_w",
 		"beta1_power beta2_power lr weight_decay beta1 beta2 eps|epsilon "
 		"grad max_grad_norm amsgrad maximize out var m v",
