@@ -111,13 +111,6 @@ give(struct acc_recompute *t, uint32_t item, const struct stand_in *in, struct a
 	struct acc_item *it = &t->c->item[item];
 	struct acc_rec *r;
 	int rc = acc_case_record(t->c, it, &r, e);
-	for (int s = 0; s < 2 && rc == 0; s++)
-		if ((it->sides & 1 << s) != 0) {
-			rc = acc_recompute_source(t, acc_get_text(r, s == 0 ? "a." : "b.", "src"),
-				e);
-			if (rc == 0)
-				rc = acc_case_record(t->c, it, &r, e);
-		}
 	if (rc == 0 && acc_recompute_split(r, "b.", &t->one) < 0)
 		rc = acc_nomem(e);
 	if (rc == 0 && item == in->bench)
@@ -137,27 +130,38 @@ is_of(const struct acc_call *k, const struct acc_call *whole)
 	       strcmp(k->key[ACC_B], whole->key[ACC_B]) == 0;
 }
 
+/* Within a call no source may begin. */
+static int
+give_sources(struct acc_recompute *t, uint32_t item, struct acc_err *e)
+{
+	struct acc_case *c = t->c;
+	struct acc_item *it = &c->item[item];
+	struct acc_rec *r;
+	int rc = 0;
+	for (int s = 0; s < 2 && rc == 0; s++) {
+		rc = acc_case_record(c, it, &r, e);
+		if (rc == 0 && (it->sides & 1 << s) != 0)
+			rc = acc_recompute_source(t, acc_get_text(r, s == 0 ? "a." : "b.", "src"),
+				e);
+	}
+	return rc;
+}
+
 static int
 give_all(struct acc_recompute *t, uint32_t call, const struct stand_in *in, struct acc_err *e)
 {
 	struct acc_case *c = t->c;
-	int rc = 0;
-	if (in->device != ACC_NOCALL) { /* within a call no source may begin */
-		struct acc_rec *r;
-		rc = acc_case_record(c, &c->item[in->device], &r, e);
-		if (rc == 0)
-			rc = acc_recompute_source(t, acc_get_text(r, "a.", "src"), e);
-	}
+	int rc = in->device == ACC_NOCALL ? 0 : give_sources(t, in->device, e);
 	/* What comes out stands behind what goes in. */
-	for (uint32_t n = 0; n < 2 * c->nitem && rc == 0; n++) {
+	for (uint32_t n = 0; n < 3 * c->nitem && rc == 0; n++) {
 		const uint32_t i = n % c->nitem;
 		const struct acc_item *it = &c->item[i];
-		if (acc_is_input(it) != (n < c->nitem))
+		if (n >= c->nitem && acc_is_input(it) != (n < 2 * c->nitem))
 			continue;
 		if (it->call != ACC_NOCALL && (it->sides & 2) != 0 && (it->part & 2) == 0 &&
 			(it->kind == ACC_ITEM_TENSOR || it->kind == ACC_ITEM_ARG) &&
 			is_of(&c->call[it->call], &c->call[call]))
-			rc = give(t, i, in, e);
+			rc = n < c->nitem ? give_sources(t, i, e) : give(t, i, in, e);
 	}
 	return rc;
 }

@@ -19,6 +19,7 @@ enum { NEXT = 4 };
 struct step {
 	uint32_t old[PARAMS], grad[PARAMS], new[PARAMS], n; /* items of the bench's call */
 	uint32_t agree, differ;
+	uint32_t other; /* whose gradient is none of the device's, and whose weight becomes another */
 	double by, tenth;      /* the largest median, and of one element in ten */
 	uint32_t device, item; /* the device's first weight that differs, and the bench's */
 	uint64_t read;
@@ -123,7 +124,7 @@ nearest(struct acc_case *c, struct step *s, uint32_t like, const double *x, uint
 			*next = *least;
 			*least = off;
 			best = i;
-		} else {
+		} else if (off != *least) { /* what a kernel writes in place is there twice */
 			*next = fmin(*next, off);
 		}
 		if (!params && *least <= LIMIT_UPDATE_GRADIENT)
@@ -185,11 +186,12 @@ compare(struct acc_case *c, struct step *s, uint32_t i, struct acc_err *e)
 	       *new = read_side(c, s->new[i], "b.", n, e);
 	double *grad = read_side(c, s->grad[i], "b.", n, e), *own = NULL, least, next;
 	uint32_t at = ACC_NOCALL;
+	bool known = false;
 	if (old != NULL && new != NULL && grad != NULL) {
 		at = nearest(c, s, s->grad[i], grad, n, false, &least, &next, e);
-		bool known = at != ACC_NOCALL && least <= LIMIT_UPDATE_GRADIENT;
+		known = at != ACC_NOCALL && least <= LIMIT_UPDATE_GRADIENT;
 		/* A large step leads far away from the old weight, but not from the new one. */
-		for (int k = 0; k < 2 && known && own == NULL; k++) {
+		for (int k = 0; k < 2 && own == NULL; k++) {
 			at = nearest(c, s, s->old[i], k == 0 ? old : new, n, true, &least, &next,
 				e);
 			if (at != ACC_NOCALL && least <= LIMIT_UPDATE_NEAR && next > NEXT * least)
@@ -199,12 +201,15 @@ compare(struct acc_case *c, struct step *s, uint32_t i, struct acc_err *e)
 	double off = NAN, tenth = NAN;
 	if (own != NULL)
 		apart(old, own, new, n, &off, &tenth);
-	if (off > LIMIT_UPDATE_STEP || tenth > LIMIT_UPDATE_TENTH) {
-		if (s->differ == 0) {
+	const bool another = known ? off > LIMIT_UPDATE_STEP || tenth > LIMIT_UPDATE_TENTH
+				   : off > LIMIT_UPDATE_TENTH;
+	if (another) {
+		if (s->differ + s->other == 0) {
 			s->device = at;
 			s->item = s->new[i];
 		}
-		s->differ++;
+		s->differ += known;
+		s->other += !known;
 		s->by = fmax(s->by, off);
 		s->tenth = fmax(s->tenth, tenth);
 	} else {
@@ -276,8 +281,12 @@ say(struct scan *s, const struct step *t, uint32_t call, struct acc_err *e)
 	struct acc_case *c = s->c;
 	const struct acc_call *k = giver(c, t->device);
 	const char *cause = "", *stack, *src = acc_say_source(c, &c->call[call], &stack, e);
-	int rc = src == NULL ? ACC_ENOMEM
-			     : acc_substitute_with(s, call, t->item, t->device, &cause, e);
+	int rc = src == NULL     ? ACC_ENOMEM
+		 : t->other == 0 ? acc_substitute_with(s, call, t->item, t->device, &cause, e)
+				 : 0;
+	/* Where most weights agree, an argument says why one does not, or nothing does. */
+	if (rc == 0 && t->other == 0 && t->differ <= t->agree && cause[0] == '\0')
+		return 0;
 	struct acc_finding *f = rc == 0 ? acc_case_find(c, "culprit", e) : NULL;
 	if (f == NULL)
 		return rc < 0 ? rc : acc_nomem(e);
@@ -292,6 +301,15 @@ say(struct scan *s, const struct step *t, uint32_t call, struct acc_err *e)
 	f->limit = few ? LIMIT_UPDATE_TENTH : LIMIT_UPDATE_STEP;
 	f->stack = stack;
 	f->bad = true;
+	if (t->other > 0) {
+		f->text = acc_say(acc_mem(s),
+			"%s: the weights become others: of %u parameters that agree before the step %u do not behind it, the step being"
+			" off by up to %.2g of itself in the median; the device has none of the gradients that %s takes on the bench:"
+			" is the backward pass the same, and what scales or clips them?%s%s",
+			f->name, t->agree + t->other, t->other, f->value, c->call[call].key[ACC_B],
+			src[0] != '\0' ? "; at " : "", src);
+		return f->text == NULL ? acc_nomem(e) : 1;
+	}
 	f->text = acc_say(acc_mem(s),
 		few ? "%s: the optimizer's step is another: of %u parameters whose weight and gradient agree, %u become"
 		      " others than by %s on the bench, the step being off by %.2g of itself in one element of ten%s%s%s%s"
@@ -340,9 +358,12 @@ acc_say_update(struct scan *s, uint32_t *call, struct acc_err *e)
 		rc = find(c, k->key[ACC_B], k->segment, &t, e);
 		for (uint32_t p = 0; p < t.n && rc == 0; p++)
 			compare(c, &t, p, e);
-		if (rc == 0 && t.differ > t.agree) {
-			*call = i;
+		/* In 16 bits gradients are others, by noise alone. */
+		const bool other = t.other > t.agree + t.differ && !acc_unit_low(s->unit);
+		t.other = other ? t.other : 0;
+		if (rc == 0 && (t.differ > 0 || other)) {
 			rc = say(s, &t, i, e);
+			*call = rc > 0 ? i : *call;
 		}
 	}
 	return rc;

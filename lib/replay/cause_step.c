@@ -124,6 +124,30 @@ adagrad(const struct attempt *a)
 	return NULL;
 }
 
+/* Numbers that a step is not linear in: what is usual. */
+static const char *
+usual(const struct attempt *a)
+{
+	static const struct {
+		const char *name;
+		double value[6];
+	} known[] = {{"weight_decay", {0.01, 0.1, 1e-4, 5e-4, 0.05, 1e-3}},
+		{"rho", {0.9, 0.95, 0.99}}, {"alpha", {0.9, 0.99}}, {"beta1", {0.9, 0.95, 0.5}},
+		{"beta2", {0.999, 0.95, 0.99, 0.98}}, {"momentum_decay", {0.004}}};
+	struct acc_replay *r = &a->t->r;
+	double had = 0;
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		for (size_t k = 0; k < 6 && known[i].value[k] > 0; k++)
+			if (acc_try_has(r, known[i].name) &&
+				acc_arg_float(r, known[i].name, &had) >= 0 &&
+				had != known[i].value[k] &&
+				acc_try_number(a, known[i].name, known[i].value[k]))
+				return acc_say(r->mem, "as if %s were %g", known[i].name,
+					known[i].value[k]);
+	r->why = NULL;
+	return NULL;
+}
+
 const char *
 acc_cause_step(const struct attempt *a)
 {
@@ -148,7 +172,9 @@ acc_cause_step(const struct attempt *a)
 							 : other_decay(a);
 	if (s == NULL)
 		s = solved(a, "lr");
-	return s != NULL ? s : solved(a, "weight_decay");
+	if (s == NULL)
+		s = solved(a, "weight_decay");
+	return s != NULL ? s : usual(a);
 }
 
 /* --- recurrent networks --- */
