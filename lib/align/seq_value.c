@@ -418,11 +418,46 @@ one_way(struct seq *s, bool swapped)
 	}
 }
 
+/* A number that an operator gives, by the kernel that gives the same at the end of the forward pass, which a graph may
+ * compute last of all, behind the backward pass and the step: the last of them. */
+static uint32_t
+same_number(const struct seq *s, uint32_t y)
+{
+	static const float digits = 1e-5F; /* a loss is a sum of f32, of some terms */
+	uint32_t best = ACC_NOMATE;
+	for (uint32_t x = 0; x < s->na; x++)
+		if (s->a[x].count == 1 && !s->a[x].moves && s->ma[x] == ACC_NOMATE &&
+			whole_of(&s->b[y], &s->a[x]) != 0 && apart(&s->b[y], &s->a[x]) < digits)
+			best = x;
+	return best;
+}
+
+static void
+late_numbers(struct seq *s)
+{
+	enum { MOST = 64 }; /* losses of a step */
+	for (uint32_t y = 0, n = 0; y < s->nb && n < MOST; y++) {
+		const uint32_t had = s->mb[y];
+		if (s->b[y].count != 1 || s->b[y].moves || s->b[y].like[ACC_LIKE_MAX] == 0 ||
+			(had != ACC_NOMATE && (s->how[had] != SEQ_FUSED_B ||
+						      apart(&s->b[y], &s->a[had]) < 0.01F)))
+			continue;
+		n++;
+		const uint32_t x = same_number(s, y);
+		if (x == ACC_NOMATE)
+			continue;
+		if (had != ACC_NOMATE)
+			s->ma[had] = ACC_NOMATE;
+		acc_seq_mate(s, x, y, SEQ_FUSED_B);
+	}
+}
+
 void
 acc_seq_wholes(struct seq *s)
 {
 	one_way(s, false);
 	one_way(s, true);
+	late_numbers(s);
 	for (uint32_t i = 0; i < s->na; i++) {
 		if (s->ma[i] == ACC_NOMATE || s->how[i] == SEQ_RULE || s->how[i] == SEQ_PACKED)
 			continue;
@@ -446,7 +481,8 @@ is_taken(const struct call *c, uint32_t n, uint32_t maker)
 }
 
 /* The operator of free call x, given the same, among the free calls of the other side, where that gives another number
- * of elements, and either result is an end: a loss that is reduced on one side alone. */
+ * of elements, and either result is an end: a loss that is reduced on one side alone; or a number, that is another: a
+ * loss that is reduced otherwise. */
 static uint32_t
 unreduced(const struct seq *s, uint32_t x)
 {
@@ -455,8 +491,10 @@ unreduced(const struct seq *s, uint32_t x)
 	for (uint32_t y = 0; y < s->nb; y++) {
 		const struct call *q = &s->b[y];
 		if (s->mb[y] != ACC_NOMATE || !acc_seq_kin(p, q) || p->family == 0 || q->moves ||
-			p->given != q->given || p->count == q->count ||
-			acc_seq_flow(s, x, y) < 20 || is_taken(s->b, s->nb, y))
+			p->given != q->given ||
+			(p->count == q->count ? p->count != 1 || p->given < 2
+					      : is_taken(s->b, s->nb, y)) ||
+			acc_seq_flow(s, x, y) < 20)
 			continue;
 		if (best != ACC_NOMATE)
 			return ACC_NOMATE;
@@ -470,7 +508,7 @@ acc_seq_unreduced(struct seq *s)
 {
 	for (uint32_t x = 0; x < s->na; x++) {
 		if (s->ma[x] != ACC_NOMATE || s->a[x].moves || s->a[x].nobodys ||
-			is_taken(s->a, s->na, x))
+			(s->a[x].count != 1 && is_taken(s->a, s->na, x)))
 			continue;
 		const uint32_t y = unreduced(s, x);
 		if (y != ACC_NOMATE)
