@@ -216,7 +216,7 @@ compare() { # status, device, bench: the findings in $text
 	sed 's/model\.data/.onnx.data/g' onnx/model.onnx >run/.onnx
 	mv run/.onnx run/x.onnx
 	cp onnx/model.data run/.onnx.data
-	run -2 accdiff run hf.safetensors
+	run -1 accdiff run hf.safetensors
 	[[ $output != *"not read of the device"* && $output == *"21 with the same values"* ]]
 	# No path leads out.
 	mkdir out
@@ -339,4 +339,39 @@ for name, n in (("more", 9), ("fewer", 2)):
 END
 	run -2 --separate-stderr accdiff more.onnx numbers.safetensors
 	[[ $stderr == *"other numbers than its shape needs"* ]]
+}
+
+@test "Flax' names are torch's; what each has alone, and no other can be, is missing" {
+	/usr/bin/python3 -B - "$BATS_TEST_DIRNAME/data" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import packed
+r = np.random.default_rng(3)
+v = r.standard_normal((9, 8))
+hf, flax = {"model.embed.weight": v}, {"params.model.embed.embedding": v}
+for i in range(3):
+    for n, what, shape in (("attn.q", "kernel", (6, 8)), ("attn.k", "kernel", (6, 8)), ("norm1", "scale", (8,)), ("norm2", "scale", (8,))):
+        v = r.standard_normal(shape)
+        hf[f"model.layers.{i}.{n}.weight"] = v
+        flax[f"params.model.layers.{i}.{n}.{what}"] = v.T
+packed.save("torch.safetensors", hf)
+packed.save("jax.safetensors", flax)
+def other(k, a, b):
+    return k.replace(a, "x.").replace(b, a).replace("x.", b)
+for name, a, b in (("layers", "layers.0.", "layers.1."), ("qk", "attn.q.", "attn.k."), ("norms", "norm1.", "norm2.")):
+    packed.save(name + ".safetensors", {k: flax[other(k, a, b)] for k in flax})
+packed.save("none.safetensors", {k: v for k, v in flax.items() if "1.norm2" not in k})
+packed.save("less.safetensors", {"beside": np.ones(3), **{k: v for k, v in hf.items() if ".1." not in k}})
+END
+	compare 0 jax.safetensors torch.safetensors
+	compare 0 torch.safetensors jax.safetensors
+	for x in layers qk norms; do
+		compare 1 $x.safetensors torch.safetensors
+		compare 1 torch.safetensors $x.safetensors
+	done
+	compare 1 none.safetensors torch.safetensors
+	[[ $text == *"the device lacks 1 weight that the bench has, first model.layers.1.norm2.weight"* ]]
+	compare 1 less.safetensors torch.safetensors
+	[[ $text == *"the device lacks 4 weights that the bench has, first model.layers.1."* ]]
 }

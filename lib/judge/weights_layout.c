@@ -58,7 +58,7 @@ shape(const struct acc_rec *r, const char *side)
 /* What the names say of the layout. */
 static void
 name_rows(struct acc_laid *p, struct acc_str a, struct acc_str b, struct acc_str layout,
-	const bool llama_cpp[2])
+	const enum acc_llama_cpp llama_cpp[2])
 {
 	const struct acc_named_rows name[2] = {acc_rows_of(a, llama_cpp[0]),
 		acc_rows_of(b, llama_cpp[1])};
@@ -112,21 +112,25 @@ acc_odd_sources(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 			continue;
 		int rc = acc_case_record(c, &c->item[i], &r, e);
 		const struct acc_str id = rc < 0 ? ACC_STR("") : acc_get_text(r, "", "id");
-		if (rc == 0 && acc_rec_is(r, "source") &&
-			acc_str_is(acc_get_text(r, "", "framework"), "llama.cpp, llama"))
-			rc = acc_ids_put(&o->llama_cpp, acc_hash(id.p, id.n), i, true, e);
+		const enum acc_llama_cpp file = rc == 0 && acc_rec_is(r, "source")
+							? acc_llama_cpp_of(
+								  acc_get_text(r, "", "framework"))
+							: ACC_GGUF_NONE;
+		if (file != ACC_GGUF_NONE)
+			rc = acc_ids_put(&o->llama_cpp, acc_hash(id.p, id.n), (uint32_t)file, true,
+				e);
 		if (rc < 0)
 			return rc;
 	}
 	return 0;
 }
 
-/* Is a side's file one of these? */
-static bool
+static enum acc_llama_cpp
 of_llama_cpp(const struct acc_odd *o, const struct acc_rec *r, const char *side)
 {
 	const struct acc_str id = acc_get_text(r, side, "src");
-	return acc_ids_get(&o->llama_cpp, acc_hash(id.p, id.n)) != ACC_NOID;
+	const uint32_t file = acc_ids_get(&o->llama_cpp, acc_hash(id.p, id.n));
+	return file == ACC_NOID ? ACC_GGUF_NONE : (enum acc_llama_cpp)file;
 }
 
 int
@@ -154,7 +158,8 @@ acc_odd_add(struct acc_odd *o, const struct acc_case *c, uint32_t item, const st
 	/* Statistics and checksums say nothing of an order. */
 	if (acc_str_is(acc_get_text(r, "", "m.mode"), "tensor"))
 		name_rows(p, a, b, layout,
-			(const bool[2]){of_llama_cpp(o, r, "a."), of_llama_cpp(o, r, "b.")});
+			(const enum acc_llama_cpp[2]){of_llama_cpp(o, r, "a."),
+				of_llama_cpp(o, r, "b.")});
 	/* A tensor whose shape alone differs is in its own order. */
 	if (layout.n == 0 || memchr(layout.p, '(', layout.n) == NULL)
 		return 0;

@@ -36,6 +36,8 @@ struct common {
 	struct acc_ids layer, shape, content, place;
 	uint64_t pairs;   /* that belong to no layer */
 	uint64_t outside; /* weights of no layer that only this side has */
+	uint64_t least,
+		all; /* elements of the smallest that only this side has, and of all those */
 	struct acc_some within, layers,
 		beyond; /* of a layer that both have; of whole layers; of none */
 };
@@ -100,10 +102,14 @@ is_beside(const char *name)
 	static const char *const globs[] = {"optimizer.*", "optimizer_state*", "*.exp_avg",
 		"*.exp_avg_sq", "*_scale", "*_scale_inv", "*.scale", "*.zero_point", "*rope.freqs",
 		"*rotary_emb*"};
+	/* Flax calls the weight of a norm so. */
+	static const char *const norms[] = {"*norm*.scale", "*.ln*.scale"};
+	bool norm = false, beside = false;
+	for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
+		norm |= acc_glob(norms[i], acc_str(name));
 	for (size_t i = 0; i < sizeof globs / sizeof *globs; i++)
-		if (acc_glob(globs[i], acc_str(name)))
-			return true;
-	return false;
+		beside |= acc_glob(globs[i], acc_str(name));
+	return beside && !norm;
 }
 
 /* Positions and masks: nothing is trained, and no format of quantized weights keeps them, in these. */
@@ -111,6 +117,21 @@ static bool
 is_index(enum acc_dtype t)
 {
 	return t == ACC_I64 || t == ACC_BOOL;
+}
+
+/* The elements of what one side has alone. */
+static int
+elements(struct acc_weights *t, uint32_t i, uint64_t *n, struct acc_err *e)
+{
+	struct acc_rec *r;
+	int rc = acc_case_record(t->c, &t->c->item[i], &r, e);
+	const struct acc_val *v = rc < 0 ? NULL
+					 : acc_get(r, t->c->item[i].sides & 1 ? "a." : "b.",
+						   "shape");
+	*n = 0;
+	if (v != NULL && v->type == ACC_V_INTS && !acc_count(v->ints, v->n, n))
+		*n = 0;
+	return rc < 0 ? rc : 0;
 }
 
 /* What one side has alone. */
@@ -132,6 +153,11 @@ look_alone(struct acc_weights *t, uint32_t i, int side, bool named_alike, struct
 	/* A step or rank that one side does not have at all is no lack of single tensors. */
 	if (acc_ids_get(&c->place, o.place) == ACC_NOID)
 		return 0;
+	uint64_t n;
+	if ((rc = elements(t, i, &n, e)) < 0)
+		return rc;
+	c->least = c->all == 0 || n < c->least ? n : c->least;
+	c->all += n;
 	if (o.layer != 0) {
 		acc_some_add(acc_ids_get(&c->layer, o.layer) != ACC_NOID ? &c->within : &c->layers,
 			i);
@@ -145,21 +171,6 @@ look_alone(struct acc_weights *t, uint32_t i, int side, bool named_alike, struct
 		acc_some_add(&c->beyond, i);
 	c->outside -= tied;
 	return 0;
-}
-
-/* The elements of what one side has alone. */
-static int
-elements(struct acc_weights *t, uint32_t i, uint64_t *n, struct acc_err *e)
-{
-	struct acc_rec *r;
-	int rc = acc_case_record(t->c, &t->c->item[i], &r, e);
-	const struct acc_val *v = rc < 0 ? NULL
-					 : acc_get(r, t->c->item[i].sides & 1 ? "a." : "b.",
-						   "shape");
-	*n = 0;
-	if (v != NULL && v->type == ACC_V_INTS && !acc_count(v->ints, v->n, n))
-		*n = 0;
-	return rc < 0 ? rc : 0;
 }
 
 /* Each side has a weight that the other lacks, and they may be the same one. */
@@ -239,6 +250,17 @@ say_lost(struct acc_weights *t, int side, const struct common *c, struct acc_err
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
+/* Does one of the sides call a pair a parameter? A .npz calls nothing so. */
+static int
+are_weights(struct acc_weights *t, uint32_t i, struct acc_err *e)
+{
+	struct acc_rec *r;
+	int rc = acc_case_record(t->c, &t->c->item[i], &r, e);
+	return rc < 0 ? rc
+		      : acc_str_is(acc_get_text(r, "a.", "io"), "param") ||
+				acc_str_is(acc_get_text(r, "b.", "io"), "param");
+}
+
 int
 acc_weights_lost(struct acc_weights *t, struct acc_err *e)
 {
@@ -253,8 +275,9 @@ acc_weights_lost(struct acc_weights *t, struct acc_err *e)
 	int rc = acc_recorded(t->c, &t->c->call[t->c->item[first].call], &how, e);
 	/* Other programs write weights, or tensors of any kind, in ways of their own. */
 	const bool alike = how.alike && t->renamed.n == 0;
-	if (rc < 0 || (!alike && t->c->item[first].io != ACC_IO_PARAM))
-		return rc;
+	const int weights = rc < 0 || alike ? 1 : are_weights(t, first, e);
+	if (rc < 0 || weights <= 0)
+		return rc < 0 ? rc : weights;
 	for (int pass = 0; pass < 2; pass++)
 		for (uint32_t i = 0; i < t->c->nitem && rc == 0; i = acc_step(t->c, i)) {
 			const struct acc_item *it = &t->c->item[i];
@@ -272,8 +295,11 @@ acc_weights_lost(struct acc_weights *t, struct acc_err *e)
 		const struct common *c = &both[side];
 		n[side] = c->within.n + c->layers.n + c->beyond.n;
 	}
-	const int side = n[ACC_A] > 0 ? ACC_A : ACC_B;
-	if (rc == 0 && n[!side] == 0)
+	const int side = n[ACC_B] > 0 && both[ACC_B].least > both[ACC_A].all ? ACC_B
+			 : n[ACC_A] > 0                                      ? ACC_A
+									     : ACC_B;
+	/* All that the other has alone cannot be any of these. */
+	if (rc == 0 && (n[!side] == 0 || both[side].least > both[!side].all))
 		rc = say_lost(t, side, &both[side], e);
 	for (int s = ACC_A; s <= ACC_B; s++) {
 		acc_ids_release(&both[s].layer);

@@ -48,7 +48,23 @@ behind(struct acc_str s, uint32_t k)
 	return k < s.n ? (struct acc_str){s.p + k + 1, s.n - k - 1} : ACC_STR("");
 }
 
-/* llama.cpp's convert_hf_to_gguf.py, LlamaModel: of Llama, it has Meta's rows. */
+/* llama.cpp's convert_hf_to_gguf.py: LlamaModel permutes, as Meta's rows are. Those of llama_model_rope_type (NEOX) whose
+ * models permute nothing have those of Hugging Face. */
+enum acc_llama_cpp
+acc_llama_cpp_of(struct acc_str framework)
+{
+	static const char halves[] =
+		"qwen2 qwen2moe qwen3 qwen3moe gemma gemma2 gemma3 phi2 phi3 starcoder2 stablelm gptneox";
+	static const char begins[] = "llama.cpp, ";
+	if (!acc_str_starts(framework, begins))
+		return ACC_GGUF_NONE;
+	const uint32_t n = sizeof begins - 1;
+	const struct acc_str arch = {framework.p + n, framework.n - n};
+	return acc_str_is(arch, "llama")   ? ACC_GGUF_PAIRS
+	       : acc_word_in(halves, arch) ? ACC_GGUF_HALVES
+					   : ACC_GGUF_NONE;
+}
+
 static const struct {
 	const char *word;
 	struct acc_named_rows is;
@@ -61,13 +77,17 @@ static const struct {
 };
 
 struct acc_named_rows
-acc_rows_of(struct acc_str name, bool llama_cpp)
+acc_rows_of(struct acc_str name, enum acc_llama_cpp file)
 {
 	struct acc_str s = name;
-	if (llama_cpp && acc_str_starts(s, "blk."))
+	if (file != ACC_GGUF_NONE && acc_str_starts(s, "blk."))
 		for (size_t i = 0; i < sizeof gguf / sizeof *gguf; i++)
-			if (acc_str_starts(behind(s, 4), gguf[i].word))
-				return gguf[i].is;
+			if (acc_str_starts(behind(s, 4), gguf[i].word)) {
+				struct acc_named_rows is = gguf[i].is;
+				if (is.rows == ACC_ROWS_PAIRS && file == ACC_GGUF_HALVES)
+					is.rows = ACC_ROWS_HALVES;
+				return is;
+			}
 	if (acc_str_starts(s, "module."))
 		s = (struct acc_str){s.p + 7, s.n - 7};
 	if (acc_str_starts(s, "layers."))

@@ -20,8 +20,10 @@ struct acc_named_rows {
 	enum acc_rows rows;
 	int part;
 };
-/* llama_cpp: its file is one of llama.cpp's, of a Llama. */
-struct acc_named_rows acc_rows_of(struct acc_str name, bool llama_cpp);
+/* Of which rows a file of llama.cpp's has q and k, by its architecture. */
+enum acc_llama_cpp { ACC_GGUF_NONE, ACC_GGUF_PAIRS, ACC_GGUF_HALVES };
+enum acc_llama_cpp acc_llama_cpp_of(struct acc_str framework);
+struct acc_named_rows acc_rows_of(struct acc_str name, enum acc_llama_cpp file);
 
 /* m.layout, taken apart. */
 struct acc_laid_out {
