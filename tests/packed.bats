@@ -114,6 +114,36 @@ END
 	[[ $stderr == *"no adapter_config.json says what its adapter is multiplied by"* ]]
 }
 
+@test "AWQ: columns that were scaled, and what they are folded into" {
+	tar -xzf "$BATS_TEST_DIRNAME/data/weights/scaled.tar.gz"
+	for x in awq awq-clip; do
+		compare 0 $x.safetensors base.safetensors
+		[[ $text == "9 tensors compared: 9 the same but for columns that were multiplied"* ]]
+		[[ $text == *"folded into what comes before: 9 tensors, first model.layers.0.mlp.down_proj.weight, folded into model.layers.0.mlp.up_proj.weight"* ]]
+		compare 0 base.safetensors $x.safetensors
+	done
+	compare 0 awq-norms.safetensors base.safetensors
+	[[ $text == *": 2 the same within the rounding of their quantized format, 7 the same but for columns that were multiplied"* ]]
+	compare 0 awq-rows.safetensors base.safetensors
+	compare 0 awq-plain.safetensors base.safetensors
+	[[ $text == *": 2 with the same values, 7 the same within the rounding of their quantized format"* ]]
+	# Columns that nothing makes up for, and norms that no columns do.
+	compare 1 bad-not-folded.safetensors base.safetensors
+	[[ $text == *" 7 with other values; "*"; its columns are multiplied, and nothing before makes up for that"* ]]
+	compare 1 bad-columns.safetensors base.safetensors
+	[[ $text == *" 4 with other values; first model.layers.0.input_layernorm.weight"* ]]
+	# One that takes the same and is not scaled, a row, a sign, a column, rows in another order.
+	compare 1 bad-v.safetensors base.safetensors
+	[[ $text == *" 1 with other values; first model.layers.0.self_attn.v_proj.weight, "*"; its columns are not multiplied, and what comes before makes up for that"* ]]
+	compare 1 bad-row.safetensors base.safetensors
+	[[ $text == *" 1 with other values; first model.layers.0.self_attn.k_proj.weight"* ]]
+	compare 1 bad-gate.safetensors base.safetensors
+	[[ $text == *" 1 with other values; first model.layers.0.mlp.gate_proj.weight"* ]]
+	compare 1 bad-norm.safetensors base.safetensors
+	compare 1 bad-layers.safetensors base.safetensors
+	compare 1 base.safetensors bad-layers.safetensors
+}
+
 @test "a step of the optimizer further" {
 	/usr/bin/python3 -B - "$BATS_TEST_DIRNAME/data" <<'END'
 import sys

@@ -306,6 +306,10 @@
 		"root mean square stays below one half") \
 	X(REACH_RMS, 0.5, "of the same, in the root mean square (m.reach.rms)", \
 		"rounding to the nearest is half a step at most") \
+	X(FOLDED, 6, \
+		"standard errors, as its elements are off: by no more may a column be off by a factor of its own " \
+		"where it is folded into what comes before", \
+		"roundings are independent: of 10,000,000 columns one is beyond 5.4 of a normal distribution") \
 	X(EMPTIED, 0.5, \
 		"of its rms: a weight that is within its format's rounding and lost so much is said to", \
 		"half of its size; 2 bits lose 0.34 of Gaussian numbers (Lloyd and Max)") \

@@ -129,6 +129,10 @@ values(struct acc_weights *t, const struct acc_rec *r, uint32_t i, bool guessed)
 	bool equal = false, known = acc_as_bool(acc_get(r, "", "m.equal"), &equal);
 	acc_as_f64(acc_get(r, "", "m.same"), &same);
 	acc_as_f64(acc_get(r, "", "m.outside"), &outside);
+	if (acc_ids_get(&t->columns, i) == ACC_UNSCALED) {
+		differs(t, i, guessed);
+		return;
+	}
 	if (isnan(same) && !known && it->measure == ACC_UNMEASURED) {
 		/* Other shapes cannot hold the same values. */
 		if (acc_get(r, "", "m.skip") != NULL && it->note_shape && !it->broken) {
@@ -141,6 +145,8 @@ values(struct acc_weights *t, const struct acc_rec *r, uint32_t i, bool guessed)
 		t->unseen = true;
 	} else if (same == 1 || (isnan(same) && (known ? equal : it->rms == 0))) {
 		acc_some_add(it->note_dtype ? &t->cast : &t->same, i);
+	} else if (acc_ids_get(&t->folded, i) != ACC_NOID) {
+		acc_some_add(&t->scaled, i);
 	} else if (rounded(r) != 0) {
 		acc_some_add(rounded(r) < 0 ? &t->unknown
 			     : is_added(r)  ? &t->merged
@@ -400,14 +406,15 @@ static int
 summary(struct acc_weights *t, struct acc_err *e)
 {
 	const char *text = "";
-	uint64_t pairs = t->same.n + t->cast.n + t->quantized.n + t->merged.n + t->near.n +
-			 t->inside.n + t->other.n + t->apart.n + t->unknown.n;
+	uint64_t pairs = t->same.n + t->cast.n + t->quantized.n + t->scaled.n + t->merged.n +
+			 t->near.n + t->inside.n + t->other.n + t->apart.n + t->unknown.n;
 	/* Square matrices alone turned: nobody has meant that. */
 	bool turned = t->turned > 0 && t->convention == 0 && t->straight > 0;
 	bool unmatched = t->only[ACC_A].n + t->only[ACC_B].n > 0;
 	put(t, &text, t->same.n, "with the same values");
 	put(t, &text, t->cast.n, "the same but for a cast");
 	put(t, &text, t->quantized.n, "the same within the rounding of their quantized format");
+	put(t, &text, t->scaled.n, "the same but for columns that were multiplied");
 	put(t, &text, t->merged.n, "the same within the rounding of what an adapter is merged in");
 	put(t, &text, t->near.n, "the same within torch.testing's tolerance");
 	put(t, &text, t->inside.n, "inside the spread of the bench's own runs");
@@ -448,6 +455,8 @@ judge(struct acc_case *c, struct acc_err *e)
 {
 	struct acc_weights t = {.c = c};
 	int rc = acc_odd_sources(&t.odd, c, e);
+	if (rc >= 0)
+		rc = acc_weights_scaled(&t, e);
 	for (uint32_t i = 0; i < c->nitem && rc >= 0; i = acc_step(c, i))
 		if (c->item[i].kind == ACC_ITEM_TENSOR)
 			rc = look(&t, i, e);
@@ -463,6 +472,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_odd_say(&t.odd, c, e);
 	if (rc >= 0)
 		rc = apart(&t, e);
+	if (rc >= 0)
+		rc = acc_weights_say_scaled(&t, e);
 	if (rc >= 0)
 		rc = acc_weights_strangers(&t, e);
 	if (rc >= 0)
@@ -501,6 +512,8 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc >= 0)
 		rc = say(&t, &t.unknown, "unmeasured", "not compared", true, e);
 	acc_odd_release(&t.odd);
+	acc_ids_release(&t.folded);
+	acc_ids_release(&t.columns);
 	return rc;
 }
 

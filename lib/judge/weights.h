@@ -12,7 +12,7 @@ struct acc_odd {
 	bool found;
 	struct acc_ids
 		other; /* names of those whose values do not agree: what they are parts of is no less */
-	struct acc_ids llama_cpp; /* sources that are llama.cpp's, of a Llama */
+	struct acc_ids llama_cpp; /* sources that are llama.cpp's, of an architecture: enum acc_llama_cpp */
 };
 
 /* Before all others: what sources say. 0 or < 0. */
@@ -53,6 +53,9 @@ struct acc_some {
 
 enum { ACC_NRANKED = 8 };
 
+/* Columns that were multiplied, and nothing makes up for it; or were not, and something does. */
+enum acc_columns { ACC_SCALED_ALONE, ACC_UNSCALED };
+
 struct acc_weights {
 	struct acc_case *c;
 	bool unseen; /* some are not compared, and statistics say nothing of them */
@@ -61,6 +64,10 @@ struct acc_weights {
 	struct acc_some only[2], renamed, guessed, laid, dtype;
 	struct acc_some moments; /* of an optimizer, of the other dtype */
 	struct acc_some emptied; /* of the quantized ones: little is left of it */
+	struct acc_some scaled;  /* columns that were multiplied, and what makes up for it */
+	struct acc_ids folded;   /* items that are */
+	struct acc_ids columns;  /* items that are wrong in it: enum acc_columns */
+	const char *fold_of, *fold; /* the first of them, and into what it is folded */
 	struct acc_odd odd;
 	struct acc_copies copies;
 	uint64_t turned, straight;   /* square ones of other order; not square ones of the same */
@@ -76,6 +83,12 @@ int acc_weights_name(struct acc_weights *t, uint32_t i, const char **a, const ch
 
 /* weights_cause.c: what a weight with other values holds, behind *text. 0 or < 0. */
 int acc_weights_cause(struct acc_weights *t, uint32_t first, const char **text, struct acc_err *e);
+/* Where the sources are, for those who read elements. 0 or < 0. */
+int acc_weights_roots(struct acc_case *c, struct acc_err *e);
+/* weights_scaled.c: before all others, which weights in few bits have multiplied columns that what comes before them
+ * makes up for. 0 or < 0. */
+int acc_weights_scaled(struct acc_weights *t, struct acc_err *e);
+int acc_weights_say_scaled(struct acc_weights *t, struct acc_err *e);
 /* By how many steps one side's optimizer is further, in all weights, behind *text. 0 or < 0. */
 int acc_weights_step(struct acc_weights *t, const char **text, struct acc_err *e);
 /* weights_adapter.c: is one side a weight with an adapter, and is the other so but for another factor? Behind *text.

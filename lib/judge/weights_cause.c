@@ -176,8 +176,8 @@ open_side(struct acc_case *c, const struct acc_rec *r, const char *prefix, enum 
 }
 
 /* Where the sources are. */
-static int
-learn_roots(struct acc_case *c, struct acc_err *e)
+int
+acc_weights_roots(struct acc_case *c, struct acc_err *e)
 {
 	struct acc_err own = {0};
 	struct acc_rec *r;
@@ -235,8 +235,16 @@ acc_weights_cause(struct acc_weights *t, uint32_t first, const char **text, stru
 	}
 	if (rc < 0 || c->opt.where == NULL || c->item[first].measure != ACC_BY_TENSOR)
 		return rc;
+	const uint32_t columns = acc_ids_get(&t->columns, first);
+	if (columns != ACC_NOID) {
+		*text = acc_say(&c->mem, "%s; its columns are %s", *text,
+			columns == ACC_UNSCALED
+				? "not multiplied, and what comes before makes up for that"
+				: "multiplied, and nothing before makes up for that");
+		return *text == NULL ? acc_nomem(e) : 0;
+	}
 	struct acc_rec *made;
-	rc = learn_roots(c, e);
+	rc = acc_weights_roots(c, e);
 	if (rc == 0)
 		rc = acc_case_record(c, &c->item[first], &made, e);
 	if (rc == 0)

@@ -257,6 +257,11 @@ decode(const struct acc_gridded *x, const struct row *w, size_t n, float *out)
 			gap = x->of.gap[w->code[i]];
 		}
 		v -= zero;
+		/* AWQ cuts a group to half of its range at most (max_shrink of _compute_best_clip): what is at an end,
+		 * or next to it where the zero point is rounded, may have been twice as far out. */
+		if (g->code.order == ACC_CODES_AWQ &&
+			(w->code[i] <= 1 || w->code[i] >= 2 * sign - 2))
+			gap += fabs(v);
 		out[i] = (float)(x->reach
 					 ? (gap * fabs(s.value) + fabs(v) * s.off) * fabs(x->factor)
 					 : v * s.value * x->factor);
