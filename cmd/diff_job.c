@@ -351,19 +351,22 @@ print_all(struct job *j)
 static void
 refuse_strangers(const struct job *j)
 {
-	enum { SHOWN = 4 };
-	const char *text[2] = {"", ""};
+	enum { SHOWN = 8 };
 	for (int i = 0; i < 2; i++) {
 		const struct acc_holding *h = &j->held[i];
 		for (size_t k = 0; k < h->n && k < SHOWN; k++)
-			text[i] = diff_text("%s%s%s %s", text[i], k > 0 ? ", " : "",
-				acc_tr(kinds[h->part[k].holds]), shown(j, i, &h->part[k]));
+			cli_warn("%s",
+				diff_text(acc_tr("the %s has: %s %s%s%s%s"), acc_tr(sides[i]),
+					acc_tr(kinds[h->part[k].holds]), shown(j, i, &h->part[k]),
+					h->part[k].run != NULL ? " (" : "",
+					h->part[k].run != NULL ? diff_plain(h->part[k].run) : "",
+					h->part[k].run != NULL ? ")" : ""));
 		if (h->n > SHOWN)
-			text[i] = diff_text(acc_tr("%s and %zu more"), text[i], h->n - SHOWN);
+			cli_warn("%s", diff_text(acc_tr("the %s has: %zu more"), acc_tr(sides[i]),
+					       h->n - SHOWN));
 	}
-	cli_die("nothing to compare: of what they hold nothing belongs together; of the device %s; of the"
-		" bench %s",
-		text[0], text[1]);
+	cli_die("nothing to compare: of what they hold nothing belongs together; name one of each side:"
+		" accdiff DEVICE/... BENCH/...");
 }
 
 static int
@@ -448,7 +451,7 @@ take_single(struct job *j, int side)
 	if (acc_glance(&g, j->folder[side], &opt, &e) < 0)
 		cli_die_err(&e);
 	const struct acc_held_part one = {"", d->name, false,
-		g.holds == ACC_HOLDS_DUMP && g.params ? ACC_HOLDS_WEIGHTS : g.holds};
+		g.holds == ACC_HOLDS_DUMP && g.params ? ACC_HOLDS_WEIGHTS : g.holds, NULL};
 	acc_glance_release(&g);
 	acc_held_release(h);
 	h->part = acc_grow(NULL, &h->cap, 1, sizeof *h->part, NULL);

@@ -68,7 +68,29 @@ may_pair(const struct named *a, const struct named *b)
 	return what <= ACC_HOLDS_SAMPLES || !of_other_steps(a, b);
 }
 
-enum by { NAME, SHAPE, BASE, FORM, LEFT, NBY };
+/* Of runs of one id, as "mlruns/1/441d22a8d425439eb89aea491ffb04cc/metrics", or of one name. */
+static bool
+same_run(const struct named *a, const struct named *b)
+{
+	const char *x = a->part->name, *y = b->part->name, *p = strrchr(x, '/'),
+		   *q = strrchr(y, '/');
+	if (strcmp(a->base, b->base) != 0)
+		return false;
+	if (a->part->run != NULL && b->part->run != NULL && strcmp(a->part->run, b->part->run) == 0)
+		return true;
+	if (p == NULL || q == NULL)
+		return false;
+	const char *i = p, *k = q;
+	while (i > x && i[-1] != '/')
+		i--;
+	while (k > y && k[-1] != '/')
+		k--;
+	/* An id is 32 hexadecimal digits. */
+	return p - i == 32 && q - k == 32 && memcmp(i, k, 32) == 0 &&
+	       strspn(i, "0123456789abcdef") == 32;
+}
+
+enum by { NAME, RUN, SHAPE, BASE, FORM, LEFT, NBY };
 
 static bool
 same(const struct named *a, const struct named *b, enum by by)
@@ -76,6 +98,8 @@ same(const struct named *a, const struct named *b, enum by by)
 	switch (by) {
 	case NAME:
 		return strcmp(a->part->name, b->part->name) == 0 && a->part->form == b->part->form;
+	case RUN:
+		return same_run(a, b);
 	case SHAPE:
 		return strcmp(a->shape, b->shape) == 0;
 	case BASE:
@@ -137,7 +161,7 @@ pair_up(const struct acc_holding held[2], enum acc_holds what, struct acc_buf *c
 	for (int s = 0; s < 2; s++)
 		list_of(&l[s], &held[s], what);
 	pair_names(l);
-	for (enum by by = SHAPE; by < NBY && l[0].n + l[1].n < MANY; by++)
+	for (enum by by = RUN; by < NBY && l[0].n + l[1].n < MANY; by++)
 		for (size_t i = 0; i < l[0].n; i++) {
 			struct named *a = &l[0].v[i], *b;
 			if (a->with != NULL || (b = only(&l[1], a, by)) == NULL ||

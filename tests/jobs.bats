@@ -248,6 +248,31 @@ hf() {
 	[[ $output == *"learning_rate"*"0.006"*"0.003"*"loss over 8 steps: equal to the last digit"* ]]
 }
 
+@test "several runs of MLflow: by their names, by their ids; else what there is is said" {
+	for run in npu_run:787391546024954880/441d22a8d425439eb89aea491ffb04cc:slow \
+		npu_run:787391546024954880/541d22a8d425439eb89aea491ffb04cc:fast \
+		gpu_run:842758789887786816/4ad0871b12c5432981f2c0cdc81f49c0:fast \
+		gpu_run:842758789887786816/5ad0871b12c5432981f2c0cdc81f49c0:slow; do
+		IFS=: read -r side place name <<<"$run"
+		mkdir -p "$side/mlruns/$place/tags"
+		cp -r "$DATA/runs/mlflow/." "$side/mlruns/$place"
+		printf '%s' "$name" >"$side/mlruns/$place/tags/mlflow.runName"
+		[ "$name" = slow ] || echo 0.006 >"$side/mlruns/$place/params/learning_rate"
+	done
+	run -0 accdiff npu_run gpu_run
+	[[ $output == *"441d22a8d425439eb89aea491ffb04cc/params and mlruns/842758789887786816/5ad0"* ]]
+	[[ $output == *"0 other differences"* && $output != *"1 other difference"* ]]
+	# One of an id belongs to it, whatever it is called.
+	printf 'a' >npu_run/mlruns/787391546024954880/441d22a8d425439eb89aea491ffb04cc/tags/mlflow.runName
+	printf 'b' >npu_run/mlruns/787391546024954880/541d22a8d425439eb89aea491ffb04cc/tags/mlflow.runName
+	run -2 --separate-stderr accdiff npu_run gpu_run
+	[[ $stderr == *"the device has: "*"441d22a8d425439eb89aea491ffb04cc/params (a)"*"the bench has: "* ]]
+	[[ $stderr == *"nothing belongs together; name one of each side: accdiff DEVICE/... BENCH/..."* ]]
+	mv npu_run/mlruns/*/441d22a8d425439eb89aea491ffb04cc npu_run/mlruns/787391546024954880/5ad0871b12c5432981f2c0cdc81f49c0
+	run -0 accdiff npu_run gpu_run
+	[[ $output == *"5ad0871b12c5432981f2c0cdc81f49c0/metrics and mlruns/842758789887786816/5ad0871b"* ]]
+}
+
 @test "one kind is enough; nothing that is read is said with what is there" {
 	rm -r npu gpu
 	mkdir npu gpu

@@ -47,6 +47,8 @@ struct acc_held_part {
 	const char *form; /* its format, which is to be asked for by name where */
 	bool named;       /* the same folder is of another, too */
 	enum acc_holds holds;
+	const char *
+		run; /* how somebody called the run that it is of (MLflow's runName); NULL: not known */
 };
 struct acc_held_other {
 	const char *name, *what; /* what it is, where that is known; else NULL */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "acc/file.h"
 #include "acc/say.h"
 #include "dump/curve/curve.h"
 #include "dump/foreign.h"
@@ -280,6 +281,30 @@ kind_of(const char *path, const char *form, enum acc_holds *holds, struct acc_er
 	return params < 0 ? params : 0;
 }
 
+/* MLflow's folder of a run beside its metrics/ and params/: what it is called. 0 or < 0. */
+static int
+run_of(struct acc_arena *m, const char *path, const char *form, const char **run, struct acc_err *e)
+{
+	char name[4096], text[256];
+	const char *slash = strrchr(path, '/');
+	*run = NULL;
+	if (!is_in("mlflow-params mlflow-metrics", form) || slash == NULL ||
+		snprintf(name, sizeof name, "%.*s/tags/mlflow.runName", (int)(slash - path),
+			path) >= (int)sizeof name)
+		return 0;
+	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0)
+		return acc_file_absent(errno) || errno == ELOOP
+			       ? 0
+			       : acc_fail(e, ACC_EIO, "%s: cannot open:", name);
+	const int64_t n = acc_file_peek(fd, text, sizeof text, 0, e);
+	close(fd);
+	if (n <= 0)
+		return (int)n;
+	*run = acc_arena_copy(m, text, (size_t)n);
+	return *run == NULL ? acc_nomem(e) : 0;
+}
+
 static int
 add(struct walk *w, const char *name, const char *form, bool named, struct acc_err *e)
 {
@@ -289,8 +314,10 @@ add(struct walk *w, const char *name, const char *form, bool named, struct acc_e
 	if (part == NULL || path == NULL)
 		return acc_nomem(e);
 	j->part = part;
-	part[j->n] = (struct acc_held_part){name, form, named, ACC_HOLDS_DUMP};
-	return kind_of(path, form, &part[j->n++].holds, e);
+	part = &part[j->n++];
+	*part = (struct acc_held_part){name, form, named, ACC_HOLDS_DUMP, NULL};
+	int rc = kind_of(path, form, &part->holds, e);
+	return rc < 0 ? rc : run_of(&j->mem, path, form, &part->run, e);
 }
 
 static int
