@@ -388,6 +388,10 @@ acc_part_find(struct scan *s, uint32_t suspected, struct parting *p, struct acc_
 		return 0;
 	p->unit = s->unit;
 	p->may = (p->low ? LIMIT_PART_U_16 : LIMIT_PART_U) * s->unit;
+	/* What the bench alone has may stand before the device's first step. */
+	for (uint32_t i = 0; suspected == ACC_NOCALL && i < s->c->ncall; i++)
+		if (s->c->call[i].keyed && s->c->call[i].key[ACC_A] != NULL)
+			suspected = i;
 	int rc = acc_part_read(p, suspected == ACC_NOCALL ? 0 : suspected, e);
 	return rc < 0 ? rc : locate(p, e);
 }
