@@ -98,7 +98,7 @@ unknown(const struct acc_probe *p, struct acc_err *e)
 		return acc_fail(e, ACC_EFORMAT, "%s is not read", f->what);
 	if (p->nhead == 0 || memchr(p->head, '\0', p->nhead) != NULL)
 		return acc_fail(e, ACC_EFORMAT, "unrecognised format (see accdump-read --list)");
-	if (acc_str_ends(p->base, "_results.json"))
+	if (acc_foreign_results(p->base))
 		return acc_fail(e, ACC_EFORMAT, "no configuration, but results of the whole run");
 	if (!acc_log_propose(p->head, p->nhead, &log))
 		return acc_fail(e, ACC_EFORMAT,

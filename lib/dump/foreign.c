@@ -122,3 +122,9 @@ acc_run_clutter(struct acc_str base, const uint8_t *head, size_t n)
 		return ACC_MSG("a program");
 	return NULL;
 }
+
+bool
+acc_foreign_results(struct acc_str base)
+{
+	return acc_str_ends(base, "results.json") || acc_str_ends(base, "metrics.json");
+}

@@ -15,4 +15,7 @@ const struct foreign *acc_foreign(const uint8_t *head, size_t n);
  * `base` is its name without folders. */
 const char *acc_run_clutter(struct acc_str base, const uint8_t *head, size_t n);
 
+/* final_metrics.json, all_results.json: what a run ended with, and no settings? */
+bool acc_foreign_results(struct acc_str base);
+
 #endif

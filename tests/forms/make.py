@@ -340,6 +340,12 @@ form("named.log", "log", "metrics of an epoch, a line each", "anybody", "-",
 form("explicit.txt", "pip", "conda list --explicit", "conda 24", "-", "bzip2=1.0.6; caffe2_cuda8.0_cudnn7=0.8.dev",
      "# platform: linux-64\n@EXPLICIT\nhttps://conda.anaconda.org/main/linux-64/bzip2-1.0.6-h9a117a8_4.tar.bz2\n"
      "https://conda.anaconda.org/caffe2/linux-64/caffe2-cuda8.0-cudnn7-0.8.dev-py36_2018.05.14.tar.bz2\n")
+form("within.log", "log", "steps within an episode", "anybody", "-", "reward 6 1 3 6 -2; allyHP 6 1 160 6 110",
+     "train start...\n" + "".join(lines(lambda b: f"episode: {e}, step: {b}, reward: {4 - b - 3 * e:.1f}, done: False, allyHP: "
+                                       f"{170 - b * 10 - e * 30}.0", (1, 2, 3)) for e in (0, 1)))
+form("lengths.log", "log", "episodes and how long they were", "anybody", "-", "reward 4 1 11 4 14",
+     lines(lambda i: f"episode: {i}, step: {(186, 43, 161, 90)[i - 1]}, reward: {10 + i}.5, done: True".replace(".5,", ".0,"),
+           range(1, 5)))
 
 with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
     for row in sorted(ROWS):

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "dump/config/param.h"
+#include "dump/foreign.h"
 #include "dump/place.h"
 
 enum { DEPTH = 64, KEY = 4096, SEARCHED = 1 << 20, OWN_SURE = 10 };
@@ -197,8 +198,7 @@ search(const struct acc_probe *p)
 	size_t values = 0;
 	/* all_results.json and its like are no settings. */
 	if (p->is_dir || p->nhead == 0 || !acc_str_ends(p->base, ".json") ||
-		acc_str_ends(p->base, "_results.json") || stat(p->path, &st) < 0 ||
-		st.st_size > SEARCHED)
+		acc_foreign_results(p->base) || stat(p->path, &st) < 0 || st.st_size > SEARCHED)
 		return 0;
 	int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct acc_json *j = fd < 0 ? NULL

@@ -453,6 +453,7 @@ survey(struct log_reader *g, const uint8_t *p, size_t n)
 	g->step = d.first_step;
 	g->count.anew = d.count.anew;
 	g->guess.ordinal = d.guess.ordinal;
+	g->guess.in_episode = d.guess.in_episode;
 	g->bar.of = d.bar.of;
 }
 

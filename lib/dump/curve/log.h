@@ -42,6 +42,9 @@ struct log_guess {
 	int64_t below_step; /* this, and what it was of; */
 	const char *below_mode;
 	bool header_above; /* no numbers stand beside it */
+	bool in_episode;   /* lines of one episode have steps of their own; the last line's: */
+	bool episode_seen;
+	int64_t episode, episode_step;
 	const char *after; /* "Test:" of the last line that named no place, until one does */
 	bool announced;    /* the line before says that an evaluation comes, */
 	bool has_epoch;    /* after this epoch */

@@ -386,6 +386,24 @@ carried(struct log_reader *g, struct acc_str s, const struct log_place *at, bool
 	return again && *mode == '\0' ? "val/" : mode;
 }
 
+/* "episode: 4, step: 43": the step of the episode where several lines are of one, else how long it was. */
+static void
+settle_episode(struct log_guess *u, struct log_place *at)
+{
+	if (!at->episode || !at->has_epoch)
+		return;
+	u->in_episode = u->in_episode ||
+			(u->episode_seen && u->episode == at->epoch && u->episode_step != at->step);
+	u->episode_seen = true;
+	u->episode = at->epoch;
+	u->episode_step = at->step;
+	if (u->in_episode)
+		return;
+	at->step = at->epoch;
+	at->has_epoch = false;
+	at->word = ACC_STR("episode");
+}
+
 static int
 line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
@@ -396,6 +414,7 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 		return 0;
 	bool found = acc_log_place(s, &at);
 	int n = acc_log_pairs(s, f, LOG_PAIRS);
+	settle_episode(&g->guess, &at);
 	note_rank(g, f, n);
 	n = curves_of(s, f, n, &at);
 	int rc = below(g, s, f, n, found, e);

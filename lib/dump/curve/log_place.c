@@ -28,6 +28,7 @@ static const char *const index_words[] = {"batch_idx", "batch_id", "batch_index"
 /* With both. */
 static const char *const short_words[] = {"i", "b", "it"};
 static const char *const epoch_words[] = {"epoch", "ep"};
+static const char *const episode_words[] = {"episode"};
 /* With brackets behind. */
 static const char *const phase_words[] = {"train", "training"};
 
@@ -105,7 +106,14 @@ look(struct acc_str w, const char *end, struct log_place *at, bool *sure)
 	int64_t n, of, k, len;
 	/* Marian's "Up. 100" */
 	const bool up = end - q > 2 && q[0] == '.' && q[1] == ' ' && acc_str_is(w, "Up");
-	if (!*sure && (up || ACC_LOG_IS(w, step_words)) && (r = count(q, end, &n, &of)) != NULL) {
+	/* "episode: 0, step: 12": a step within it, if there is one. */
+	if (!*sure && !at->has_epoch && ACC_LOG_IS(w, episode_words) &&
+		(r = count(q, end, &n, &of)) != NULL) {
+		at->has_epoch = at->episode = true;
+		at->epoch = n;
+		at->of = of;
+	} else if (!*sure && (up || ACC_LOG_IS(w, step_words)) &&
+		   (r = count(q, end, &n, &of)) != NULL) {
 		*sure = at->has_step = true;
 		at->anew = false;
 		at->step = n;
@@ -260,6 +268,11 @@ acc_log_place(struct acc_str s, struct log_place *at)
 			q += q < end;
 		else if ((p == s.p || (p[-1] != '/' && p[-1] != '.')) && look(w, end, at, &sure))
 			break;
+	}
+	if (!at->has_step && at->episode) {
+		at->has_step = true;
+		at->has_epoch = false;
+		at->step = at->epoch;
 	}
 	if (!at->has_step)
 		of_count(s, at);

@@ -11,7 +11,8 @@
 
 struct log_place {
 	bool has_step, has_epoch;
-	bool anew;        /* the step is one of the epoch's, by its form */
+	bool anew;    /* the step is one of the epoch's, by its form */
+	bool episode; /* the epoch is an episode, or the step is where the line names no other */
 	int64_t step, of; /* of: steps in all, as printed behind the step; 0: not said */
 	int64_t epoch;
 	struct acc_str word;    /* what the log calls a step, or its epoch */
