@@ -1,6 +1,7 @@
 #include "fmt_ranks.h"
 #include "cli.h"
 #include "acc/stream.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 
@@ -64,14 +65,7 @@ ranks_take(const struct acc_rec *r)
 	return true;
 }
 
-static int
-by_group(const void *p, const void *q)
-{
-	const struct taken *a = p, *b = q;
-	if (a->group != b->group)
-		return a->group < b->group ? -1 : 1;
-	return (a->rank > b->rank) - (a->rank < b->rank);
-}
+ACC_ORDER_2(by_group, struct taken, group, rank)
 
 int
 ranks_put(int (*put)(void *arg, const struct acc_rec *r, uint64_t n, struct acc_err *e), void *arg,

@@ -4,6 +4,7 @@
  * behind the last that has one is where a fault may lie: there order, sizes and likeness tell. */
 #include "align/arrays.h"
 #include "align/seq.h"
+#include "base/order.h"
 
 #include <ctype.h>
 #include <float.h>
@@ -253,16 +254,7 @@ struct named {
 	uint32_t at, side;
 };
 
-static int
-by_words(const void *x, const void *y)
-{
-	const struct named *p = x, *q = y;
-	if (p->name != q->name)
-		return p->name < q->name ? -1 : 1;
-	if (p->side != q->side)
-		return p->side < q->side ? -1 : 1;
-	return (p->at > q->at) - (p->at < q->at);
-}
+ACC_ORDER_3(by_words, struct named, name, side, at)
 
 /* Equal names, as often on both sides; far: but those whose values are further apart than that. */
 static int
@@ -390,14 +382,7 @@ struct place {
 	uint32_t at, op, was;
 };
 
-static int
-by_place(const void *x, const void *y)
-{
-	const struct place *p = x, *q = y;
-	if (p->at != q->at)
-		return p->at < q->at ? -1 : 1;
-	return (p->was > q->was) - (p->was < q->was);
-}
+ACC_ORDER_2(by_place, struct place, at, was)
 
 /* The device's arrays stand as the calls do that made them; one without a partner before the next that has one, for
  * what a session gives back stands first. */
@@ -420,13 +405,6 @@ put_in_order(struct arrays *x, uint32_t *op, uint32_t n)
 	return 0;
 }
 
-static int
-by_double(const void *x, const void *y)
-{
-	const double *p = x, *q = y;
-	return (*p > *q) - (*p < *q);
-}
-
 /* Of pairs by content that are much further apart than half of them are, what is alike is chance. Into *n
  * how many pairs are left. */
 static int
@@ -445,7 +423,7 @@ part_chance(struct arrays *x, uint32_t *n)
 			far[m++] = acc_arrays_apart(p, &x->v[1][p->mate]);
 	}
 	if (m > 0)
-		qsort(far, m, sizeof *far, by_double);
+		qsort(far, m, sizeof *far, acc_by_double);
 	const double most = m > 0 ? often * fmax(far[m / 2], least) : 0;
 	for (uint32_t i = 0; i < x->n[0] && m > 0; i++) {
 		struct output *p = &x->v[0][i];

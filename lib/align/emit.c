@@ -3,6 +3,7 @@
 #include "acc/say.h"
 #include "align/impl.h"
 #include "acc/tensor.h"
+#include "base/order.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -150,14 +151,7 @@ put_item(struct emit *em, uint32_t a, uint32_t b, const struct acc_align_call *o
 	return rc < 0 ? rc : put(em, a != ACC_NOMATE ? &p : NULL, b != ACC_NOMATE ? &q : NULL, &w);
 }
 
-static int
-cmp_shared(const void *x, const void *y)
-{
-	const struct acc_shared_texts *p = x, *q = y;
-	if (p->a != q->a)
-		return p->a < q->a ? -1 : 1;
-	return (p->nth > q->nth) - (p->nth < q->nth);
-}
+ACC_ORDER_2(cmp_shared, struct acc_shared_texts, a, nth)
 
 /* An item of the device with its mates. */
 static int

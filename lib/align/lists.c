@@ -2,6 +2,7 @@
  * order: then what stands at one place of the lists is not the same parameter. Where shapes or contents contradict the
  * places, parameters pair by shape, and of one shape by what they hold, or in their order. */
 #include "align/lists.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -81,12 +82,7 @@ cmp(const void *x, const void *y)
 	return (p->at > q->at) - (p->at < q->at);
 }
 
-static int
-cmp_order(const void *x, const void *y)
-{
-	const struct sorted *p = x, *q = y;
-	return (p->at > q->at) - (p->at < q->at);
-}
+ACC_ORDER(cmp_order, struct sorted, at)
 
 static bool
 one_kind(const struct sorted *x, const struct sorted *y)

@@ -1,5 +1,6 @@
 /* Weights under names that nothing is known of: the same content belongs together. */
 #include "align/loose.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,14 +31,7 @@ same(const struct loose *x, const struct loose *y)
 	return acc_loose_fits(x, y) && acc_loose_close(x, y);
 }
 
-static int
-cmp_square(const void *x, const void *y)
-{
-	const struct loose_key *p = x, *q = y;
-	if (p->square != q->square)
-		return p->square < q->square ? -1 : 1;
-	return (p->at > q->at) - (p->at < q->at);
-}
+ACC_ORDER_2(cmp_square, struct loose_key, square, at)
 
 static bool
 is_constant(const struct loose *x)

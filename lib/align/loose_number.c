@@ -2,6 +2,7 @@
  * their program numbers its parameters. Where shapes or contents contradict the numbers, these are no names: the same content
  * belongs together, then what is nearest to each other of one shape. */
 #include "align/loose.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -89,14 +90,7 @@ struct near {
 	uint32_t i, k;
 };
 
-static int
-cmp_near(const void *p, const void *q)
-{
-	const struct near *x = p, *y = q;
-	if (x->d != y->d)
-		return x->d < y->d ? -1 : 1;
-	return x->i != y->i ? (x->i > y->i) - (x->i < y->i) : (x->k > y->k) - (x->k < y->k);
-}
+ACC_ORDER_3(cmp_near, struct near, d, i, k)
 
 /* The nearest first; a choice that was none but for the order is said to be that. */
 static int

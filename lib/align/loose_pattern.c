@@ -1,6 +1,7 @@
 /* Weights under names that nothing is known of: what the names of pairs have in common holds for the
  * others, too, and casts doubt on pairs of the same content that it contradicts. */
 #include "align/loose.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 
@@ -128,16 +129,7 @@ describe(struct loosely *l, const struct patterns *ps, const struct loose *x, co
 	return 0;
 }
 
-static int
-cmp_pattern(const void *x, const void *y)
-{
-	const struct pattern *p = x, *q = y;
-	if (p->a != q->a)
-		return p->a < q->a ? -1 : 1;
-	if (p->b != q->b)
-		return p->b < q->b ? -1 : 1;
-	return (p->shift > q->shift) - (p->shift < q->shift);
-}
+ACC_ORDER_3(cmp_pattern, struct pattern, a, b, shift)
 
 static int
 cmp_votes(const void *x, const void *y)
@@ -150,19 +142,9 @@ cmp_votes(const void *x, const void *y)
 	return cmp_pattern(x, y);
 }
 
-static int
-cmp_shift(const void *x, const void *y)
-{
-	const struct pattern *p = x, *q = y;
-	return p->shift != q->shift ? (p->shift < q->shift ? -1 : 1) : 0;
-}
+ACC_ORDER(cmp_shift, struct pattern, shift)
 
-static int
-cmp_b(const void *x, const void *y)
-{
-	const struct pattern *p = x, *q = y;
-	return p->b != q->b ? (p->b < q->b ? -1 : 1) : 0;
-}
+ACC_ORDER(cmp_b, struct pattern, b)
 
 /* What most pairs' numbers do, whatever the names. */
 static void

@@ -4,6 +4,7 @@
  * alone where there is but one such, the prompt, of whose samples those belong together that go on alike for
  * longest. By their order alone never. */
 #include "align/sample.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 
@@ -127,14 +128,7 @@ struct entry {
 	uint32_t at;
 };
 
-static int
-by_key(const void *x, const void *y)
-{
-	const struct entry *a = x, *b = y;
-	if (a->key != b->key)
-		return a->key < b->key ? -1 : 1;
-	return (a->at > b->at) - (a->at < b->at);
-}
+ACC_ORDER_2(by_key, struct entry, key, at)
 
 /* Those without mate that have this key, in its order. */
 static size_t

@@ -1,6 +1,7 @@
 /* What is alike and as often on both sides belongs together, in order. Keys from the most to the
  * least that can be said. */
 #include "align/seq.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 
@@ -54,14 +55,7 @@ struct keyed {
 	uint32_t call;
 };
 
-static int
-cmp(const void *x, const void *y)
-{
-	const struct keyed *p = x, *q = y;
-	if (p->key != q->key)
-		return p->key < q->key ? -1 : 1;
-	return (p->call > q->call) - (p->call < q->call);
-}
+ACC_ORDER_2(cmp, struct keyed, key, call)
 
 static uint32_t
 list(const struct seq *s, const struct acc_sites *sites, const struct call *c, uint32_t n,
@@ -260,12 +254,7 @@ in_order(const struct seq *s, const uint32_t *p, const uint32_t *q, uint32_t n)
 	return spoken || shapes != 0;
 }
 
-static int
-by_first(const void *pa, const void *pb)
-{
-	const struct waiting *x = pa, *y = pb;
-	return (x->first > y->first) - (x->first < y->first);
-}
+ACC_ORDER(by_first, struct waiting, first)
 
 static void
 pair_waiting(struct seq *s, struct waits *w)

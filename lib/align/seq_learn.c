@@ -1,6 +1,7 @@
 /* Names that the table of families does not know: an operator whose calls belong, wherever that
  * is known, to those of one other operator, is taken to be that operator under another name. */
 #include "align/seq.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 
@@ -9,14 +10,7 @@ struct votes {
 	uint32_t n;
 };
 
-static int
-cmp(const void *x, const void *y)
-{
-	const struct votes *p = x, *q = y;
-	if (p->name != q->name)
-		return p->name < q->name ? -1 : 1;
-	return (p->other > q->other) - (p->other < q->other);
-}
+ACC_ORDER_2(cmp, struct votes, name, other)
 
 /* One entry for each two names that stand together in v[n], sorted. */
 static uint32_t

@@ -2,6 +2,7 @@
  * log_softmax and gather. So calls whose results have the same values, each nobody else's, belong together,
  * whatever computes them, where no other pair says so of either. */
 #include "align/seq.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -35,16 +36,7 @@ is_known(const struct call *c)
 	return acc_seq_findable(c) && c->moved == ACC_NOMATE;
 }
 
-static int
-by_size(const void *x, const void *y)
-{
-	const struct seq_open *p = x, *q = y;
-	if (p->count != q->count)
-		return p->count < q->count ? -1 : 1;
-	if (p->rms != q->rms)
-		return p->rms < q->rms ? -1 : 1;
-	return (p->call > q->call) - (p->call < q->call);
-}
+ACC_ORDER_3(by_size, struct seq_open, count, rms, call)
 
 void
 acc_seq_by_size(struct seq_open *v, uint32_t n)

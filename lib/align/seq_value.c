@@ -4,6 +4,7 @@
  * of several kernels. Where a fault has changed these, the operators and where inputs come from
  * tell what is left. */
 #include "align/seq.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -120,16 +121,7 @@ struct sized {
 	uint32_t user; /* of a weight: the call that takes it */
 };
 
-static int
-by_size(const void *x, const void *y)
-{
-	const struct sized *p = x, *q = y;
-	if (p->count != q->count)
-		return p->count < q->count ? -1 : 1;
-	if (p->rms != q->rms)
-		return p->rms < q->rms ? -1 : 1;
-	return (p->call > q->call) - (p->call < q->call);
-}
+ACC_ORDER_3(by_size, struct sized, count, rms, call)
 
 static uint32_t
 list(const struct call *c, uint32_t n, const uint32_t *mate, struct sized *out)

@@ -6,12 +6,55 @@
  * of 128 bits and rounding to odd. */
 #include "acc/base.h"
 
-#include "base/pow10.h"
-
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 __extension__ typedef unsigned __int128 wide;
+
+/* Of 10^k = f 2^e with 2^127 <= f < 2^128, for all that a double asks for: f, rounded up. */
+enum { POW10_FIRST = -292, POW10_LAST = 324 };
+static uint64_t pow10_128[POW10_LAST - POW10_FIRST + 1][2];
+
+/* The first 128 bits of a number, one more in the last place if there is a rest. */
+static void
+first_bits(const uint32_t *n, int len, bool rest, uint64_t f[2])
+{
+	while (n[len - 1] == 0)
+		len--;
+	wide v = 0;
+	for (int i = 1; i <= 4; i++)
+		v = v << 32 | (len >= i ? n[len - i] : 0);
+	const uint32_t next = len > 4 ? n[len - 5] : 0;
+	const int shift = __builtin_clz(n[len - 1]);
+	v = v << shift | (uint32_t)((uint64_t)next << shift >> 32);
+	rest |= (uint32_t)(next << shift) != 0;
+	for (int i = 0; i < len - 5; i++)
+		rest |= n[i] != 0;
+	v += rest;
+	f[0] = (uint64_t)(v >> 64);
+	f[1] = (uint64_t)v;
+}
+
+/* 10^k has the bits of 5^k. */
+static void
+fill(void)
+{
+	enum { UP = 24, DOWN = 27 };
+	uint32_t up[UP] = {1}, down[DOWN] = {[DOWN - 1] = 1}; /* 5^k, and 2^832 / 5^k */
+	for (int k = 0; k <= POW10_LAST; k++) {
+		first_bits(up, UP, false, pow10_128[k - POW10_FIRST]);
+		uint64_t carry = 0;
+		for (int i = 0; i < UP; i++, carry >>= 32)
+			up[i] = (uint32_t)(carry += (uint64_t)up[i] * 5);
+	}
+	for (int k = -1; k >= POW10_FIRST; k--) {
+		uint64_t carry = 0;
+		for (int i = DOWN - 1; i >= 0; i--, carry %= 5)
+			down[i] = (uint32_t)((carry = carry << 32 | down[i]) / 5);
+		first_bits(down, DOWN, true, pow10_128[k - POW10_FIRST]);
+	}
+}
 
 /* floor of log10(2^q), or of log10(3/4 2^q); of log2(10^k). For all that a double asks for. */
 static int
@@ -53,6 +96,8 @@ shortest(double v, int *exponent)
 	 * its last bit is 0. */
 	const bool closer = fraction == 0 && e > 1, even = (c & 1) == 0;
 	const int k = log10_pow2(q, closer), h = q + log2_pow10(-k) + 1;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, fill);
 	const uint64_t *g = pow10_128[-k - POW10_FIRST];
 	const uint64_t low = times(g, (4 * c - 2 + closer) << h) + !even;
 	const uint64_t at = times(g, 4 * c << h);

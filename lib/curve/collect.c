@@ -1,6 +1,7 @@
 /* From pairs of points to curves. */
 #include "curve/curve.h"
 #include "acc/say.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -267,14 +268,7 @@ acc_curve_take(struct curve_set *s, struct acc_arena *mem, const struct acc_rec 
 	return rc < 0 ? acc_rec_fail(e, rc) : rc;
 }
 
-static int
-by_step(const void *px, const void *py)
-{
-	const struct acc_point *x = px, *y = py;
-	if (x->step != y->step)
-		return x->step < y->step ? -1 : 1;
-	return (x->order > y->order) - (x->order < y->order);
-}
+ACC_ORDER_2(by_step, struct acc_point, step, order)
 
 /* One point from those of one step: accalign joins the last of one side with the last of the
  * other, so the last pair holds both; where there is none, the last of each side. */

@@ -4,6 +4,7 @@
  * left by place. */
 #include "curve/curve.h"
 #include "acc/say.h"
+#include "base/order.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -25,12 +26,7 @@ struct list {
 	bool named[2];
 };
 
-static int
-by_number(const void *px, const void *py)
-{
-	const struct norm *x = px, *y = py;
-	return (x->number > y->number) - (x->number < y->number);
-}
+ACC_ORDER(by_number, struct norm, number)
 
 static int
 by_value(const void *px, const void *py)

@@ -12,13 +12,6 @@ enum { FEWEST = 4 };
 /* Squares of the same norm, as two devices compute them: those of the guide agree to 1 %. */
 static const double alike = 0.02;
 
-static int
-by_size(const void *px, const void *py)
-{
-	const double x = *(const double *)px, y = *(const double *)py;
-	return (x > y) - (x < y);
-}
-
 static bool
 agree(double a, double b)
 {
@@ -39,7 +32,7 @@ gather(const struct curve_set *s, int side, double *v)
 		if (p != NULL && p->v[side] > 0 && isfinite(p->v[side]))
 			v[n++] = p->v[side];
 	}
-	qsort(v, n, sizeof *v, by_size);
+	qsort(v, n, sizeof *v, acc_by_double);
 	return n;
 }
 

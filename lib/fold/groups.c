@@ -3,6 +3,7 @@
  * Where the reference has several ranks, too, and the device a multiple of them, as tensor parallelism over
  * four has of that over two, each group of the device's ranks is one of the reference's. */
 #include "fold/impl.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 
@@ -30,14 +31,7 @@ struct place {
 	uint32_t i;
 };
 
-static int
-by_number(const void *a, const void *b)
-{
-	const struct place *x = a, *y = b;
-	if (x->s.step != y->s.step)
-		return x->s.step < y->s.step ? -1 : 1;
-	return x->s.rank < y->s.rank ? -1 : x->s.rank > y->s.rank;
-}
+ACC_ORDER_2(by_number, struct place, s.step, s.rank)
 
 /* Segments of a side in the order of steps and ranks; NULL: no memory. */
 static struct place *

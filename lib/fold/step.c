@@ -6,6 +6,7 @@
  * of the largest sum of tensors that some layout explains; what lies between two links is matched
  * where it is the same operators; backward calls follow their forward calls. */
 #include "fold/impl.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -478,14 +479,7 @@ set_mates(struct acc_fold *f, struct fold_step *t, const struct chain *c, int64_
 
 /* What stages prepare, such as their weights, each does for itself first. What is surely a call of the
  * reference goes where that stands, so that the two sides have one order. */
-static int
-by_place(const void *a, const void *b)
-{
-	const struct fold_virtual *x = a, *y = b;
-	if (x->place != y->place)
-		return x->place < y->place ? -1 : 1;
-	return x->rank < y->rank ? -1 : x->rank > y->rank; /* as they were */
-}
+ACC_ORDER_2(by_place, struct fold_virtual, place, rank)
 
 static int
 sort_stages(struct acc_fold *f, struct fold_step *t, const struct chain *c, struct acc_err *e)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "acc/kernel.h"
+#include "base/order.h"
 
 void
 acc_whole_close(struct fold_whole *w)
@@ -384,16 +385,7 @@ struct slice {
 	uint32_t part;
 };
 
-static int
-by_sum(const void *pa, const void *pb)
-{
-	const struct slice *a = pa, *b = pb;
-	if (a->sum != b->sum)
-		return a->sum < b->sum ? -1 : 1;
-	if (a->part != b->part)
-		return a->part < b->part ? -1 : 1;
-	return (a->at > b->at) - (a->at < b->at);
-}
+ACC_ORDER_3(by_sum, struct slice, sum, part, at)
 
 /* Those of all parts, in order; NULL. */
 static struct slice *

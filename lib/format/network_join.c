@@ -2,6 +2,7 @@
 #include "format/network.h"
 
 #include "acc/say.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 
@@ -17,12 +18,7 @@ struct valued {
 	uint32_t number;
 };
 
-static int
-by_value(const void *p, const void *q)
-{
-	const struct valued *a = p, *b = q;
-	return (a->value > b->value) - (a->value < b->value);
-}
+ACC_ORDER(by_value, struct valued, value)
 
 static int
 sort_axis(struct acc_net_axis *x, struct acc_err *e)

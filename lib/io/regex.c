@@ -1,4 +1,5 @@
 #include "io/regex.h"
+#include "base/order.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -20,12 +21,7 @@ struct acc_regex {
 	uint32_t n;
 };
 
-static int
-by_number(const void *a, const void *b)
-{
-	const struct group *x = a, *y = b;
-	return x->number < y->number ? -1 : x->number > y->number;
-}
+ACC_ORDER(by_number, struct group, number)
 
 /* The groups by their numbers: as many as have names here. */
 static int

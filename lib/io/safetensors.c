@@ -6,6 +6,7 @@
 
 #include "acc/file.h"
 #include "acc/json.h"
+#include "base/order.h"
 
 enum { MAXHEADER = 100000000 };
 
@@ -292,14 +293,7 @@ header(struct reader *r)
 	return rc < 0 ? rc : 0;
 }
 
-static int
-by_off(const void *a, const void *b)
-{
-	const struct acc_st_tensor *x = a, *y = b;
-	if (x->off != y->off)
-		return x->off < y->off ? -1 : 1;
-	return (x->len > y->len) - (x->len < y->len);
-}
+ACC_ORDER_2(by_off, struct acc_st_tensor, off, len)
 
 /* One behind the other, from the first byte of the data to the last. */
 static int

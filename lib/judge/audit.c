@@ -4,6 +4,7 @@
 #include "acc/ranks.h"
 #include "acc/replay.h"
 #include "acc/say.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -108,14 +109,7 @@ class_of(const struct scan *s, const struct acc_item *it)
 	return acc_hash(id, sizeof id);
 }
 
-static int
-by_class(const void *pa, const void *pb)
-{
-	const struct usual *a = pa, *b = pb;
-	if (a->cls != b->cls)
-		return a->cls < b->cls ? -1 : 1;
-	return (a->ratio > b->ratio) - (a->ratio < b->ratio);
-}
+ACC_ORDER_2(by_class, struct usual, cls, ratio)
 
 int
 acc_audit_learn(struct scan *s)

@@ -176,13 +176,6 @@ is_view(const struct acc_case *c, uint32_t call, const struct acc_item *out)
 	return false;
 }
 
-static int
-by_size(const void *x, const void *y)
-{
-	const float a = *(const float *)x, b = *(const float *)y;
-	return (a > b) - (a < b);
-}
-
 /* The errors of outputs next to a call in its pass, from the call `from` on, backwards or forwards. */
 static unsigned
 errors(const struct healing *h, uint32_t call, uint32_t from, int step, float *e, unsigned most)
@@ -200,7 +193,7 @@ errors(const struct healing *h, uint32_t call, uint32_t from, int step, float *e
 				e[n++] = it->rms;
 		}
 	}
-	qsort(e, n, sizeof *e, by_size);
+	qsort(e, n, sizeof *e, acc_by_float);
 	return n;
 }
 

@@ -1,6 +1,7 @@
 /* Ranks and steps are judged where their dumps lie; this joins what those judges found. */
 #include "acc/judge.h"
 #include "acc/say.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -211,14 +212,7 @@ struct said {
 	uint32_t by; /* the finding that is kept for it */
 };
 
-static int
-by_finding(const void *pa, const void *pb)
-{
-	const struct said *a = pa, *b = pb;
-	if (a->by != b->by)
-		return a->by < b->by ? -1 : 1;
-	return (a->rank > b->rank) - (a->rank < b->rank);
-}
+ACC_ORDER_2(by_finding, struct said, by, rank)
 
 /* "rank 3: " or "ranks 0-2, 4: " before what is said; of ranks that differ in numbers, the first one's. */
 static const char *

@@ -1,5 +1,6 @@
 /* How much error may an op call add by itself? */
 #include "judge/first_bad.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -139,13 +140,7 @@ struct weight {
 	float e, unit;
 };
 
-static int
-by_error(const void *pa, const void *pb)
-{
-	const struct weight *a = pa, *b = pb;
-	return a->e != b->e ? (a->e > b->e) - (a->e < b->e)
-			    : (a->unit > b->unit) - (a->unit < b->unit);
-}
+ACC_ORDER_2(by_error, struct weight, e, unit)
 
 double
 acc_weight_error(const struct acc_case *c, double *unit)
@@ -167,14 +162,7 @@ acc_weight_error(const struct acc_case *c, double *unit)
 	return median.e;
 }
 
-static int
-by_op(const void *pa, const void *pb)
-{
-	const struct excess *a = pa, *b = pb;
-	if (a->op != b->op)
-		return a->op < b->op ? -1 : 1;
-	return (a->by > b->by) - (a->by < b->by);
-}
+ACC_ORDER_2(by_op, struct excess, op, by)
 
 static int
 put_factor(struct scan *s, uint64_t cls, double factor)

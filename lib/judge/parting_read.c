@@ -1,5 +1,6 @@
 /* The op calls of a forward pass, with the statistics of their tensors: see parting.h. */
 #include "judge/parting.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -160,22 +161,9 @@ read_item(struct parting *p, uint32_t i, const int64_t turn[2], struct acc_ids k
 	return rc;
 }
 
-static int
-by_seq(const void *x, const void *y)
-{
-	const struct part_step *p = x, *q = y;
-	return p->seq != q->seq ? (p->seq > q->seq) - (p->seq < q->seq)
-				: (p->key > q->key) - (p->key < q->key);
-}
+ACC_ORDER_2(by_seq, struct part_step, seq, key)
 
-static int
-by_step(const void *x, const void *y)
-{
-	const struct part_value *p = x, *q = y;
-	if (p->step != q->step)
-		return (p->step > q->step) - (p->step < q->step);
-	return p->out != q->out ? p->out - q->out : (p->item > q->item) - (p->item < q->item);
-}
+ACC_ORDER_3(by_step, struct part_value, step, out, item)
 
 /* Steps in the order in which they ran, each with its values behind one another. */
 static int

@@ -330,18 +330,11 @@ read_args(struct scan *s, const struct parting *p, int side, uint32_t step, stru
 	return n;
 }
 
-static int
-by_size(const void *x, const void *y)
-{
-	const double p = *(const double *)x, q = *(const double *)y;
-	return (p > q) - (p < q);
-}
-
 static bool
 same(struct arg *x, struct arg *y)
 {
-	qsort(x->v, x->n, sizeof *x->v, by_size);
-	qsort(y->v, y->n, sizeof *y->v, by_size);
+	qsort(x->v, x->n, sizeof *x->v, acc_by_double);
+	qsort(y->v, y->n, sizeof *y->v, acc_by_double);
 	bool same = x->n == y->n;
 	for (uint32_t i = 0; i < x->n && same; i++)
 		same = fabs(x->v[i] - y->v[i]) <= 0x1p-23 * fabs(y->v[i]);

@@ -135,13 +135,6 @@ nearest(struct acc_case *c, struct step *s, uint32_t like, const double *x, uint
 	return best;
 }
 
-static int
-by_size(const void *x, const void *y)
-{
-	const double p = *(const double *)x, q = *(const double *)y;
-	return (p > q) - (p < q);
-}
-
 /* Of the two steps from `old`, how far they are apart, of the bench's in the median: in the median, and of one element in
  * ten, for what is divided by its own size shows elsewhere in its signs alone. Rounding of the weights is taken off. */
 static void
@@ -155,8 +148,8 @@ apart(const double *old, const double *a, const double *b, uint64_t n, double *m
 		d[n + i] = fabs(b[i] - old[i]);
 	}
 	if (d != NULL) {
-		qsort(d, n, sizeof *d, by_size);
-		qsort(d + n, n, sizeof *d, by_size);
+		qsort(d, n, sizeof *d, acc_by_double);
+		qsort(d + n, n, sizeof *d, acc_by_double);
 		if (d[n + n / 2] > 0) {
 			*median = d[n / 2] / d[n + n / 2];
 			*tenth = d[n - 1 - n / 10] / d[n + n / 2];

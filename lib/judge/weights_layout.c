@@ -4,6 +4,7 @@
 #include "judge/weights.h"
 #include "judge/weights_rows.h"
 #include "acc/say.h"
+#include "base/order.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -190,16 +191,7 @@ acc_odd_other(struct acc_odd *o, const struct acc_rec *r, struct acc_err *e)
 				e);
 }
 
-static int
-by_role(const void *x, const void *y)
-{
-	const struct acc_laid *p = x, *q = y;
-	if (p->role != q->role)
-		return p->role < q->role ? -1 : 1;
-	if (p->layout != q->layout)
-		return p->layout < q->layout ? -1 : 1;
-	return (p->item > q->item) - (p->item < q->item);
-}
+ACC_ORDER_3(by_role, struct acc_laid, role, layout, item)
 
 static int
 by_whole(const void *x, const void *y)
@@ -413,12 +405,7 @@ name_one(struct acc_case *c, const struct acc_laid *p, const char **text, const 
 	return *text == NULL || *name == NULL ? acc_nomem(e) : 0;
 }
 
-static int
-cmp_item(const void *x, const void *y)
-{
-	const struct acc_laid *p = x, *q = y;
-	return (p->item > q->item) - (p->item < q->item);
-}
+ACC_ORDER(cmp_item, struct acc_laid, item)
 
 int
 acc_odd_say(struct acc_odd *o, struct acc_case *c, struct acc_err *e)

@@ -1,6 +1,7 @@
 /* Of whose gradients those are made that optimizers are given: each is fitted, by least squares, as a sum of what the
  * backward calls of all ranks make that hold its weight. So all that lies between is measured, recorded or not. */
 #include "replay/limits.h"
+#include "base/order.h"
 #include "ranks/account.h"
 
 #include <math.h>
@@ -38,16 +39,7 @@ struct account {
 	int64_t left;          /* of what may be searched */
 };
 
-static int
-by_weight(const void *pa, const void *pb)
-{
-	const struct use *a = pa, *b = pb;
-	if (a->mark != b->mark)
-		return a->mark < b->mark ? -1 : 1;
-	if (a->rank != b->rank)
-		return a->rank < b->rank ? -1 : 1;
-	return (a->g > b->g) - (a->g < b->g);
-}
+ACC_ORDER_3(by_weight, struct use, mark, rank, g)
 
 /* Where several weights of a rank begin as the same, as those of norms do, the sum of their gradients explains none. */
 static int

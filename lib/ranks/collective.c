@@ -2,6 +2,7 @@
  * them gave: the k-th call of one function among one group in one step is the same on all of them,
  * and the k-th receipt from a rank is of its k-th sending to this one. */
 #include "ranks/collective.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 
@@ -60,16 +61,7 @@ order_of(const struct acc_collective *c)
 	return c->member == NULL ? c->call->rank : -1;
 }
 
-static int
-by_id(const void *pa, const void *pb)
-{
-	const struct seat *a = pa, *b = pb;
-	if (a->id != b->id)
-		return a->id < b->id ? -1 : 1;
-	if (a->order != b->order)
-		return a->order < b->order ? -1 : 1;
-	return (a->c > b->c) - (a->c < b->c);
-}
+ACC_ORDER_3(by_id, struct seat, id, order, c)
 
 static int64_t
 first_step(const struct state *s, int64_t rank)

@@ -1,5 +1,6 @@
 /* Op calls that are alike: of one line of code, given tensors of the same shapes. */
 #include "ranks/graph.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 
@@ -21,14 +22,7 @@ acc_seen_form(const struct acc_replicas *t, const struct acc_seen_call *c, uint6
 	return acc_hash(id, sizeof id);
 }
 
-static int
-by_form(const void *pa, const void *pb)
-{
-	const struct acc_seen_like *a = pa, *b = pb;
-	if (a->form != b->form)
-		return a->form < b->form ? -1 : 1;
-	return (a->call > b->call) - (a->call < b->call);
-}
+ACC_ORDER_2(by_form, struct acc_seen_like, form, call)
 
 int
 acc_seen_likes_of(const struct acc_replicas *t, int64_t rank, struct acc_seen_likes *out,

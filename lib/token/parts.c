@@ -1,5 +1,6 @@
 /* Causes that a part of the samples, or of the positions, has: the others are as they should be. */
 #include "token/token.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 
@@ -129,14 +130,7 @@ struct keyed {
 	size_t samples, at;
 };
 
-static int
-by_key(const void *x, const void *y)
-{
-	const struct keyed *a = x, *b = y;
-	if (a->key != b->key)
-		return a->key < b->key ? -1 : 1;
-	return (a->at > b->at) - (a->at < b->at);
-}
+ACC_ORDER_2(by_key, struct keyed, key, at)
 
 /* How many ways there are to choose k of n; enough where it is past 1,000. */
 static double

@@ -1,5 +1,6 @@
 #include "dump/token/table.h"
 #include "acc/file.h"
+#include "base/order.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -195,14 +196,7 @@ acc_samples_text(struct sample_table *t, struct acc_str path, struct acc_str tex
 
 /* --- samples --- */
 
-static int
-by_sample(const void *x, const void *y)
-{
-	const struct sample_piece *a = x, *b = y;
-	if (a->sample != b->sample)
-		return a->sample < b->sample ? -1 : 1;
-	return (a->order > b->order) - (a->order < b->order);
-}
+ACC_ORDER_2(by_sample, struct sample_piece, sample, order)
 
 static int
 values(struct sample_table *t, const struct sample_piece *p, struct sample *s, struct acc_buf *b,

@@ -3,6 +3,7 @@
  * torch. It gives the order; what is saved again by a name is a call more of it. */
 #include "acc/npy.h"
 #include "acc/stream.h"
+#include "base/order.h"
 #include "dump/op/handname.h"
 #include "dump/payload.h"
 #include "dump/say.h"
@@ -70,12 +71,7 @@ is_saved(struct acc_str name, bool mindspore, struct saved *out)
 	return out->name.n > 0 && acc_str_int(number, &out->at) && out->at >= 0;
 }
 
-static int
-by_counter(const void *a, const void *b)
-{
-	const struct saved *p = a, *q = b;
-	return (p->at > q->at) - (p->at < q->at);
-}
+ACC_ORDER(by_counter, struct saved, at)
 
 /* The files of a folder in the order of their counters, where all have one of ts.save, each another, torch's without
  * a gap; else *out is NULL. */

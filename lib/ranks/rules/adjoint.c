@@ -1,6 +1,7 @@
 /* The gradient of what goes to other ranks is the sum of what all of them make of it: its elements are found again in
  * what their op calls are given, and those of the gradients that these make in the gradient that its own gets. */
 #include "acc/say.h"
+#include "base/order.h"
 #include "ranks/graph.h"
 #include "ranks/fit.h"
 
@@ -44,12 +45,7 @@ struct source {
 
 /* --- elements --- */
 
-static int
-by_value(const void *pa, const void *pb)
-{
-	const struct sample *a = pa, *b = pb;
-	return (a->v > b->v) - (a->v < b->v);
-}
+ACC_ORDER(by_value, struct sample, v)
 
 /* What is recorded of both: 1: there are elements to read; 0, < 0. */
 static int

@@ -2,6 +2,7 @@
  * them are joined over the ranks, each once. What a reduction is given is found again as a sum of them. */
 #include "replay/limits.h"
 #include "acc/say.h"
+#include "base/order.h"
 #include "ranks/graph.h"
 
 #include <math.h>
@@ -46,14 +47,7 @@ struct leaf {
 	uint32_t at;
 };
 
-static int
-by_mark(const void *pa, const void *pb)
-{
-	const struct leaf *a = pa, *b = pb;
-	if (a->mark != b->mark)
-		return a->mark < b->mark ? -1 : 1;
-	return (a->at > b->at) - (a->at < b->at);
-}
+ACC_ORDER_2(by_mark, struct leaf, mark, at)
 
 static int
 by_time(const void *pa, const void *pb)

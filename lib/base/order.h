@@ -1,0 +1,24 @@
+/* order.h - what qsort asks, by the members of what is sorted, from the least
+ *
+ * ACC_ORDER(by_size, struct row, size) is by_size(), ACC_ORDER_2 and _3 go on with the next members where
+ * those before are equal. NaN has no place. */
+#ifndef BASE_ORDER_H
+#define BASE_ORDER_H
+
+#define ACC_COMPARE(p, q) (((p) > (q)) - ((p) < (q)))
+
+#define ACC_ORDER_AS(name, type, value) \
+	static int name(const void *x, const void *y) \
+	{ \
+		const type *p = x, *q = y; \
+		return value; \
+	}
+#define ACC_ORDER(name, type, m) ACC_ORDER_AS(name, type, ACC_COMPARE(p->m, q->m))
+#define ACC_ORDER_2(name, type, m, n) \
+	ACC_ORDER_AS(name, type, 2 * ACC_COMPARE(p->m, q->m) + ACC_COMPARE(p->n, q->n))
+#define ACC_ORDER_3(name, type, m, n, o) \
+	ACC_ORDER_AS(name, type, \
+		4 * ACC_COMPARE(p->m, q->m) + 2 * ACC_COMPARE(p->n, q->n) + \
+			ACC_COMPARE(p->o, q->o))
+
+#endif
