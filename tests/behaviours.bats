@@ -27,7 +27,7 @@ rows() { grep -v '^#' "$T"; }
 		*) false ;;
 		esac || { echo "$id: not in $handled"; false; }
 	done < <(rows)
-	[ $n -ge 110 ]
+	[ $n -ge 120 ]
 }
 
 @test "what is named has its row: in the code, in tests, in scripts" {
@@ -120,6 +120,34 @@ put() { # folder, framework, operator, dtype, output's largest: an op call whose
 	engine openvino nan openvino-relu-nan
 	engine openvino finite ''
 	engine onnxruntime nan ''
+}
+
+@test "what one version does is said of another as that" {
+	local d
+	cd "$BATS_TEST_TMPDIR"
+	/usr/bin/python3 - <<-'END'
+		import numpy as np
+		x = np.random.default_rng(1).standard_normal((8, 16)).astype("f4")
+		h = x * 2
+		h[3, 3] = np.nan
+		def save(name, y, **more):
+		    np.savez(name, **{"Torch.mul.0.forward.input.0": x, "Torch.mul.0.forward.output.0": h,
+		                      "Torch.relu.0.forward.input.0": h, "Torch.relu.0.forward.output.0": y}, **more)
+		y = np.maximum(h, 0)
+		save("b.npz", y)
+		for name, said in (("same", "openvino 2026.4.1"), ("other", "openvino 2025.1.0, torch 2026.4"), ("none", "openvino"),
+		                   ("ten", "openvino 2026.40")):
+		    save(name + ".npz", np.nan_to_num(y, nan=0.0), framework=np.array(said))
+	END
+	for d in same none; do
+		run -1 accdiff $d.npz b.npz
+		[[ $output == *"known of OpenVINO 2026.4 CPU: relu of NaN is 0 (openvino-relu-nan)"* ]]
+	done
+	run -1 accdiff other.npz b.npz
+	[[ $output == *"known of OpenVINO 2026.4 CPU, and here is 2025.1.0: relu of NaN is 0 (openvino-relu-nan)"* ]]
+	run -1 accdiff ten.npz b.npz
+	[[ $output == *"and here is 2026.40: relu"* ]]
+	[ "$(accdump-read other.npz | accfmt -f json | jq -r 'select(.kind == "source") | .framework + "; " + .versions')" = "openvino; openvino 2025.1.0, torch 2026.4" ]
 }
 
 @test "null for metadata, as MLX writes it, is none" {

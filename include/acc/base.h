@@ -100,6 +100,9 @@ acc_str_is(struct acc_str a, const char *cstr)
 int acc_str_cmp(struct acc_str a, struct acc_str b); /* by bytes, as strcmp */
 bool acc_str_starts(struct acc_str a, const char *prefix);
 bool acc_str_ends(struct acc_str a, const char *suffix);
+/* "pytorch 2.15.0, optax 0.2.8", which a writer may give for a framework's name: the name to name[64], and the
+ * whole, or, where no version stands there, NULL. */
+const char *acc_framework_versions(const char *framework, char name[64]);
 /* Whole-string match of a shell pattern: * ? [abc] [!a-z] and \ to quote. */
 bool acc_glob(const char *pattern, struct acc_str s);
 /* How many bytes the character at s.p takes, at least 1 (s.n > 0). *code is its code point, -1

@@ -14,7 +14,8 @@ extern "C" {
 #endif
 
 struct acc_behaviour {
-	const char *id, *tool, *versions;
+	const char *id, *tool;
+	const char *versions; /* seen: "2.15 CPU; optax 0.2.8 alike"; CPU: a kernel's own, not another device's */
 	const char *
 		when; /* where it may explain what is seen, as acc_behaviour_fits reads it; "-": nowhere */
 	const char *handled;              /* read, judged or said, and where; or listed */
@@ -30,12 +31,16 @@ const struct acc_behaviour *acc_behaviour(struct acc_str id);
 /* What is seen, as records have it. */
 struct acc_behaviour_seen {
 	struct acc_str framework, op[2], dtype; /* op: its own, and that of the other side */
+	struct acc_str device;                  /* cpu, npu ...; empty: the dump does not say */
 	bool nan;                               /* one is in what the operator took or gave */
 	bool checksum;                          /* by which alone it was compared */
 };
 /* Can it explain this? By `when`: all of framework=NAME,..., op=NAME,... (or one of its family), dtype=NAME,...,
- * with=nan and by=checksum that stand there. */
+ * with=nan and by=checksum that stand there; and what a CPU does explains no other device. */
 bool acc_behaviour_fits(const struct acc_behaviour *b, const struct acc_behaviour_seen *seen);
+/* Of versions as a source names them ("pytorch 2.15.0, optax 0.2.8"): the version of a tool of the row, if it is
+ * none of those that the behaviour was seen in; empty: it is one of them, or the source does not say. */
+struct acc_str acc_behaviour_other(const struct acc_behaviour *b, struct acc_str versions);
 
 #ifdef __cplusplus
 }

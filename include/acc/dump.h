@@ -108,6 +108,7 @@ extern const size_t acc_ndumps;
  * passes the selection. root is made absolute. step, rank, proc < 0: unknown. */
 struct acc_source {
 	const char *root, *format, *framework, *device, *task, *level; /* NULL: unknown */
+	const char *versions; /* "pytorch 2.15.0, ..."; NULL: unknown */
 	int64_t step, rank, proc;
 	const char
 		*place; /* which of the ranks of a model it is, by the name of its folder or file */

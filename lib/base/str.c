@@ -1,5 +1,6 @@
 #include "acc/base.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 
 struct acc_str
@@ -174,4 +175,13 @@ acc_str_int(struct acc_str s, int64_t *out)
 	}
 	*out = v;
 	return true;
+}
+
+const char *
+acc_framework_versions(const char *framework, char name[64])
+{
+	const size_t n = framework == NULL ? 0 : strcspn(framework, " ,");
+	const bool versions = n > 0 && framework[n] == ' ' && isdigit((unsigned char)framework[n + 1]);
+	snprintf(name, 64, "%.*s", versions ? (int)n : 63, framework == NULL ? "" : framework);
+	return versions ? framework : NULL;
 }

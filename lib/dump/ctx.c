@@ -39,6 +39,7 @@ fill(struct acc_rec *r, const struct acc_dump_ctx *c, const struct acc_source *s
 	put_if(r, "host", c->host, &rc);
 	put_if(r, "format", s->format, &rc);
 	put_if(r, "framework", s->framework, &rc);
+	put_if(r, "versions", s->versions, &rc);
 	put_if(r, "device", s->device, &rc);
 	put_if(r, "task", s->task, &rc);
 	put_if(r, "level", s->level, &rc);

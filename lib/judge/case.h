@@ -180,8 +180,10 @@ int acc_rests_on(struct acc_case *c, struct acc_finding *f, const char *id, stru
 int acc_has_source(struct acc_case *c, const char *key, const char *value, struct acc_err *e);
 /* What tools are known to do that can explain what is accused. */
 int acc_explain(struct acc_case *c, struct acc_err *e);
-/* The framework of a side, as its source has it; empty: unknown. */
-int acc_framework_of(struct acc_case *c, struct acc_str src, char out[64], struct acc_err *e);
+/* What the source of a side says under each of these keys, of which the last is NULL; empty: nothing. */
+enum { ACC_SAYS = 128 };
+int acc_source_says(struct acc_case *c, struct acc_str src, const char *const key[], char *const out[],
+	struct acc_err *e);
 
 /* The device's key of a call, or the bench's. */
 const char *acc_call_name(const struct acc_call *k);

@@ -90,7 +90,8 @@ acc_say_default(struct scan *s, uint32_t call, struct acc_str op, struct acc_str
 {
 	struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
-	char src[64] = "", framework[64];
+	static const char *const key[] = {"framework", NULL};
+	char src[64] = "", framework[ACC_SAYS];
 	struct acc_rec *r;
 	for (uint32_t i = k->first; i <= k->last && src[0] == '\0'; i++) {
 		if (c->item[i].call != call || (c->item[i].sides & 1) == 0)
@@ -99,7 +100,7 @@ acc_say_default(struct scan *s, uint32_t call, struct acc_str op, struct acc_str
 			return NULL;
 		snprintf(src, sizeof src, "%.*s", ACC_PRS(acc_get_text(r, "a.", "src")));
 	}
-	if (acc_framework_of(c, acc_str(src), framework, e) < 0)
+	if (acc_source_says(c, acc_str(src), key, (char *[]){framework}, e) < 0)
 		return NULL;
 	const struct acc_default *d = acc_default_found(acc_str(framework), op,
 		acc_default_name(op, pos), value);

@@ -32,11 +32,12 @@ acc_has_source(struct acc_case *c, const char *key, const char *value, struct ac
 }
 
 int
-acc_framework_of(struct acc_case *c, struct acc_str src, char out[64], struct acc_err *e)
+acc_source_says(struct acc_case *c, struct acc_str src, const char *const key[], char *const out[], struct acc_err *e)
 {
 	char id[64];
 	snprintf(id, sizeof id, "%.*s", ACC_PRS(src));
-	out[0] = '\0';
+	for (size_t k = 0; key[k] != NULL; k++)
+		out[k][0] = '\0';
 	for (uint32_t i = 0; id[0] != '\0' && i < c->nitem; i = acc_step(c, i)) {
 		struct acc_rec *r;
 		if (c->item[i].kind != ACC_ITEM_AUX)
@@ -45,7 +46,8 @@ acc_framework_of(struct acc_case *c, struct acc_str src, char out[64], struct ac
 			return e->code;
 		if (!acc_rec_is(r, "source") || !acc_str_is(acc_get_text(r, "", "id"), id))
 			continue;
-		snprintf(out, 64, "%.*s", ACC_PRS(acc_get_text(r, "", "framework")));
+		for (size_t k = 0; key[k] != NULL; k++)
+			snprintf(out[k], ACC_SAYS, "%.*s", ACC_PRS(acc_get_text(r, "", key[k])));
 		break;
 	}
 	return 0;
@@ -88,7 +90,8 @@ explain(struct acc_case *c, struct acc_finding *f, const struct acc_item *it, in
 {
 	static const char *const side[] = {"", "a.", "b."};
 	struct acc_rec *r;
-	char op[2][256], dtype[32], framework[64];
+	static const char *const key[] = {"framework", "device", "versions", NULL};
+	char op[2][256], dtype[32], framework[ACC_SAYS], device[ACC_SAYS], versions[ACC_SAYS];
 	if (acc_case_record(c, it, &r, e) < 0)
 		return e->code;
 	if (acc_rec_is(r, "pair") != (s > 0))
@@ -97,10 +100,12 @@ explain(struct acc_case *c, struct acc_finding *f, const struct acc_item *it, in
 	snprintf(op[0], sizeof op[0], "%.*s", ACC_PRS(acc_get_text(r, side[s], "op")));
 	snprintf(op[1], sizeof op[1], "%.*s", ACC_PRS(acc_get_text(r, other, "op")));
 	snprintf(dtype, sizeof dtype, "%.*s", ACC_PRS(acc_get_text(r, side[s], "dtype")));
-	const int rc = acc_framework_of(c, acc_get_text(r, side[s], "src"), framework, e);
+	const int rc = acc_source_says(c, acc_get_text(r, side[s], "src"), key,
+		(char *[]){framework, device, versions}, e);
 	const struct acc_behaviour_seen seen = {.framework = acc_str(framework),
 		.op = {acc_str(op[0]), acc_str(op[1])},
 		.dtype = acc_str(dtype),
+		.device = acc_str(device),
 		.nan = nan,
 		.checksum = it->measure == ACC_BY_SUM};
 	for (size_t i = 0; i < acc_nbehaviours && rc == 0; i++) {
@@ -111,8 +116,13 @@ explain(struct acc_case *c, struct acc_finding *f, const struct acc_item *it, in
 		f->behaviour = f->behaviour == NULL
 				       ? b->id
 				       : acc_arena_printf(&c->mem, "%s %s", f->behaviour, b->id);
-		f->text = acc_say(&c->mem, "%s; known of %s %s: %s (%s)", acc_got(f->text), b->tool,
-			b->versions, b->what, b->id);
+		const struct acc_str other = acc_behaviour_other(b, acc_str(versions));
+		f->text = other.n == 0
+				  ? acc_say(&c->mem, "%s; known of %s %s: %s (%s)", acc_got(f->text),
+					    b->tool, b->versions, b->what, b->id)
+				  : acc_say(&c->mem, "%s; known of %s %s, and here is %.*s: %s (%s)",
+					    acc_got(f->text), b->tool, b->versions, ACC_PRS(other),
+					    b->what, b->id);
 		if (f->behaviour == NULL || f->text == NULL)
 			return acc_nomem(e);
 	}

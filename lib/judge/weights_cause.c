@@ -63,7 +63,8 @@ is_step(const struct acc_rec *r, double *a, double *b)
 	       acc_as_f64(acc_get(r, "b.", "s.max"), b);
 }
 
-/* All of them are as many further on one side. */
+/* All of them are as many further on one side; one, where torch has been asked for the state of an optimizer that had not
+ * run. */
 int
 acc_weights_step(struct acc_weights *t, const char **text, struct acc_err *e)
 {
@@ -95,7 +96,16 @@ acc_weights_step(struct acc_weights *t, const char **text, struct acc_err *e)
 	*text = acc_say(&c->mem, "%s; the %s is %.0f step%s further: %s is %.0f, the bench's %.0f",
 		*text, by > 0 ? "device" : "bench", fabs(by), fabs(by) == 1 ? "" : "s", name, first,
 		first - by);
-	return *text == NULL ? acc_nomem(e) : 0;
+	if (*text == NULL)
+		return acc_nomem(e);
+	/* Files without a framework's name may be torch's. */
+	int other = fabs(by) != 1 ? 1 : acc_has_source(c, "framework", "jax", e);
+	if (other == 0)
+		other = acc_has_source(c, "framework", "mindspore", e);
+	if (other == 0)
+		*text = acc_say(&c->mem, "%s, as where torch's get_optimizer_state_dict was called before the first step "
+			"(torch-state-dict-steps)", *text);
+	return other < 0 ? other : *text == NULL ? acc_nomem(e) : 0;
 }
 
 /* --- rounded --- */

@@ -2,6 +2,8 @@
 #include "acc/behaviour.h"
 #include "acc/op.h"
 
+#include <ctype.h>
+
 const struct acc_behaviour *
 acc_behaviour(struct acc_str id)
 {
@@ -29,7 +31,8 @@ is_among(struct acc_str list, struct acc_str word, bool op)
 bool
 acc_behaviour_fits(const struct acc_behaviour *b, const struct acc_behaviour_seen *seen)
 {
-	if (b->when[0] == '-')
+	if (b->when[0] == '-' || (seen->device.n > 0 && !acc_str_is(seen->device, "cpu") &&
+					strstr(b->versions, "CPU") != NULL))
 		return false;
 	for (const char *p = b->when; *p != '\0';) {
 		const size_t n = strcspn(p, " "), k = strcspn(p, "=");
@@ -47,4 +50,76 @@ acc_behaviour_fits(const struct acc_behaviour *b, const struct acc_behaviour_see
 		p += n + (p[n] == ' ');
 	}
 	return true;
+}
+
+enum { NAME = 32 };
+
+/* A tool's name as all write it: ONNX Runtime is onnxruntime, PyTorch and pytorch are torch. */
+static void
+plain(struct acc_str s, char out[NAME])
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s.n && n < NAME - 1; i++)
+		if (isalnum((unsigned char)s.p[i]))
+			out[n++] = (char)tolower((unsigned char)s.p[i]);
+	out[n] = '\0';
+	if (strcmp(out, "pytorch") == 0)
+		memmove(out, out + 2, n - 1);
+}
+
+/* The next "NAME VERSION" of a list, whose words blanks, commas and semicolons part. A name is all words between the last
+ * version's and its own, but for "and", "alike" and a device; where there is none, it stays. */
+static bool
+next_version(struct acc_str *list, char name[NAME], struct acc_str *version)
+{
+	struct acc_str of = {NULL, 0};
+	while (list->n > 0) {
+		const char *const end = list->p + list->n;
+		const char *p = list->p;
+		while (p < end && strchr(" ,;", *p) != NULL)
+			p++;
+		struct acc_str word = {p, 0};
+		while (p < end && strchr(" ,;", *p) == NULL)
+			p++;
+		word.n = (uint32_t)(p - word.p);
+		*list = (struct acc_str){p, (uint32_t)(end - p)};
+		if (word.n > 0 && isdigit((unsigned char)*word.p)) {
+			if (of.n > 0)
+				plain(of, name);
+			*version = word;
+			return true;
+		}
+		if (acc_str_is(word, "and") || acc_str_is(word, "alike") || acc_str_is(word, "CPU"))
+			continue;
+		of.p = of.n == 0 ? word.p : of.p;
+		of.n = word.n == 0 ? of.n : (uint32_t)(p - of.p);
+	}
+	return false;
+}
+
+/* 2.15.0+cpu is 2.15, and 2.1 is not. */
+static bool
+is_of(struct acc_str version, struct acc_str seen)
+{
+	return version.n >= seen.n && memcmp(version.p, seen.p, seen.n) == 0 &&
+	       (version.n == seen.n || !isdigit((unsigned char)version.p[seen.n]));
+}
+
+struct acc_str
+acc_behaviour_other(const struct acc_behaviour *b, struct acc_str versions)
+{
+	struct acc_str other = {NULL, 0}, version, seen;
+	char name[NAME] = "", tool[NAME];
+	while (next_version(&versions, name, &version)) {
+		struct acc_str list = acc_str(b->versions);
+		plain(acc_str(b->tool), tool);
+		while (next_version(&list, tool, &seen)) {
+			if (strcmp(name, tool) != 0)
+				continue;
+			if (is_of(version, seen))
+				return (struct acc_str){NULL, 0};
+			other = version;
+		}
+	}
+	return other;
 }

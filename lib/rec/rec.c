@@ -341,9 +341,11 @@ start_sink(struct acc_recording *r, const struct acc_rec_options *o, const char 
 	struct acc_err *e)
 {
 	struct acc_rec source = {0};
-	char host[256] = "";
+	char host[256] = "", framework[64];
+	const char *const versions = acc_framework_versions(o->framework, framework);
 	const char *field[][2] = {{"root", root}, {"host", host}, {"format", "record"},
-		{"framework", o->framework}, {"device", o->device},
+		{"framework", o->framework == NULL ? NULL : framework}, {"versions", versions},
+		{"device", o->device},
 		{"task", o->task == NULL ? "tensor" : o->task}};
 	gethostname(host, sizeof host - 1);
 	int rc = acc_rec_start(&source, ACC_STR("source"));

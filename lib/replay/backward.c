@@ -258,8 +258,8 @@ excused(struct acc_trial *t, const struct acc_formed *f, const struct inputs *in
 	return why;
 }
 
-/* Of a product without a bias the node has the turned weight, and who hooks nodes records its gradient. Where the
- * shape does not tell, is it right turned back? Then *a is what that gave. */
+/* Of a product without a bias the node has the turned weight, and who hooks nodes records its gradient (behaviour
+ * msprobe-square-weight-turned). Where the shape does not tell, is it right turned back? Then *a is what that gave. */
 static bool
 is_turned(const struct acc_adjoint *fresh, struct acc_str mode, struct acc_adjoint *a)
 {

@@ -115,6 +115,12 @@ def c(text):
     return text.encode("utf-8", "surrogateescape")
 
 
+def versions():
+    """pytorch 2.15.0, torch_npu 2.9.0: what tools are known to do depends on it."""
+    had = [("pytorch", torch), ("torch_npu", sys.modules.get("torch_npu"))]
+    return ", ".join(f"{name} {m.__version__}" for name, m in had if hasattr(m, "__version__"))
+
+
 class Stream:
     """One recording of libaccrec."""
 
@@ -123,8 +129,8 @@ class Stream:
         self.lib, self.folder = library(), folder
         with contextlib.suppress(OSError):   # the library says it
             os.makedirs(folder, exist_ok=True)
-        opt = Options(rank=rank, program=c("accrecord " + by if by else "accrecord"), framework=b"pytorch", device=c(device),
-                      task=c(task))
+        opt = Options(rank=rank, program=c("accrecord " + by if by else "accrecord"), framework=c(versions()),
+                      device=c(device), task=c(task))
         self.rec = self.lib.acc_rec_open(c(folder), byref(opt), why, len(why))
         if self.rec is None:
             raise RecordError(why.value.decode(errors="replace") + (

@@ -121,5 +121,28 @@ def msprobe_compile_loses_linear():
     assert seen == ({"linear": 2, "relu": 1, "sigmoid": 1}, {"linear": 0, "relu": 1, "sigmoid": 1}), seen
 
 
+@behaviour
+def msprobe_grads_accumulate():
+    net = nn.Sequential(nn.Linear(2, 2, bias=False))
+
+    def run():
+        for _ in range(2):
+            net(torch.ones(1, 2)).sum().backward()
+    got = record(run, net, level="L0")
+    assert [got["Module.0.Linear.parameters_grad.%d" % i]["weight"][0]["Max"] for i in range(2)] == [1, 2], list(got)
+
+
+@behaviour
+def msprobe_square_weight_turned():
+    def run():
+        w = torch.tensor([[1.0, 2], [3, 4]], requires_grad=True)
+        nn.functional.linear(torch.tensor([[1.0, 10]]), w).mul(torch.tensor([[1.0, 100]])).sum().backward()
+    with tempfile.TemporaryDirectory() as d:
+        record(run, task="tensor", tensor=dict(scope=[], list=[], data_mode=["all"]), dump_path=d)
+        (f,) = glob.glob(d + "/**/Functional.linear.0.backward.output.1.pt", recursive=True)
+        # The gradient of the weight is [[1, 10], [100, 1000]].
+        assert torch.load(f).tolist() == [[1, 100], [10, 1000]], torch.load(f)
+
+
 if __name__ == "__main__":
     main()

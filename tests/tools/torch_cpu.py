@@ -279,6 +279,55 @@ def torch_optimizer_load_casts():
     assert got["exp_avg"].dtype == got["exp_avg_sq"].dtype == torch.bfloat16 and got["step"].dtype == torch.float32, got
 
 
+@behaviour
+def torch_prod_16_bits():
+    x = torch.full((256,), 1 + 2.0 ** -7)
+    got, right = torch.prod(x.bfloat16()).item(), torch.prod(x.double()).item()
+    assert abs(got / right - 1) > 0.05 and abs(torch.prod(x).item() / right - 1) < 1e-4, (got, right)
+
+
+def gradient(f, *shape):
+    x = torch.ones(shape, dtype=torch.bfloat16, requires_grad=True)
+    f(x).sum().backward()
+    return x.grad.float().max().item()
+
+
+@behaviour
+def torch_pool_grad_16_bits():
+    assert gradient(lambda x: F.adaptive_avg_pool2d(x, 64), 1, 1, 1, 1) == 256
+    assert gradient(lambda x: F.avg_pool1d(x, 1025, 1), 1, 1, 2049) == 0.25
+    one = torch.arange(2049).eq(1024).bfloat16()
+    assert gradient(lambda x: F.max_pool1d(x * one, 1025, 1), 1, 1, 2049) == 256
+    assert gradient(lambda x: F.pad(x, (0, 4095), mode="replicate"), 1, 1, 1) == 256
+    assert gradient(lambda x: F.interpolate(x, size=4096), 1, 1, 1) == 4096
+
+
+@behaviour
+def torch_histc_bf16():
+    x = torch.ones(4096)
+    assert torch.histc(x.bfloat16(), 1, 0, 2).item() == 256 * torch.get_num_threads() and torch.histc(x, 1, 0, 2).item() == 4096
+
+
+@behaviour
+def torch_state_dict_steps():
+    from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict
+    first = []
+    for look in (False, True):
+        net = nn.Linear(2, 2)
+        o = torch.optim.Adam(net.parameters(), lr=0.1)
+        if look:
+            assert get_optimizer_state_dict(net, o)["state"]["weight"]["step"] == 1
+        before = net.weight.detach().clone()
+        net(torch.ones(1, 2)).sum().backward()
+        o.step()
+        first.append((net.weight - before).abs().max().item())
+    assert abs(first[0] - 0.1) < 1e-5 and first[1] < 0.08, first
+    net = nn.Linear(2, 2)
+    o = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
+    got = get_optimizer_state_dict(net, o)["state"]["weight"]["momentum_buffer"]
+    assert torch.allclose(got, 0.1 * net.weight), got
+
+
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     main()

@@ -1,5 +1,6 @@
 /* The catalogue of operators: every row is whole, every operator that is evaluated has one, and
  * names are read alike in every framework. */
+#include "acc/behaviour.h"
 #include "acc/op.h"
 #include "acc/replay.h"
 #include "acc/stream.h"
@@ -326,6 +327,41 @@ errors(void)
 		"what finds places by rank");
 }
 
+/* Versions and devices, as behaviours are asked about. */
+static void
+behaviours(void)
+{
+	const struct acc_behaviour *b = acc_behaviour(acc_str("torch-erf-bf16")),
+				   *two = acc_behaviour(acc_str("bf16-second-moment"));
+	struct acc_behaviour_seen seen = {.framework = acc_str("pytorch"),
+		.op = {acc_str("Torch.erf")},
+		.dtype = acc_str("bf16")};
+	static const struct {
+		const char *device;
+		bool fits;
+	} on[] = {{"", true}, {"cpu", true}, {"npu", false}, {"cuda", false}};
+	for (size_t i = 0; i < sizeof on / sizeof *on; i++) {
+		seen.device = acc_str(on[i].device);
+		ok(acc_behaviour_fits(b, &seen) == on[i].fits, "a CPU's behaviour on '%s'",
+			on[i].device);
+	}
+	static const struct {
+		const char *versions, *other;
+	} t[] = {{"", ""}, {"pytorch 2.15.0+cpu", ""}, {"torch 2.15", ""}, {"pytorch 2.1.0", "2.1.0"},
+		{"pytorch 2.150", "2.150"}, {"jax 0.4", ""}, {"pytorch 2.6.0, torch_npu 2.15.0", "2.6.0"}};
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+		ok(acc_str_is(acc_behaviour_other(b, acc_str(t[i].versions)), t[i].other),
+			"'%s' beside 2.15 CPU: '%s'", t[i].versions, t[i].other);
+	ok(acc_str_is(acc_behaviour_other(two, acc_str("jax 0.10.0, optax 0.2.7")), "0.2.7") &&
+			acc_behaviour_other(two, acc_str("optax 0.2.8")).n == 0,
+		"another tool that does alike");
+	char name[64];
+	const char *v = acc_framework_versions("jax 0.10.0, flax 0.12", name);
+	ok(v != NULL && strcmp(v, "jax 0.10.0, flax 0.12") == 0 && strcmp(name, "jax") == 0, "a name with versions");
+	ok(acc_framework_versions("llama.cpp, llama", name) == NULL && strcmp(name, "llama.cpp, llama") == 0,
+		"a name without");
+}
+
 int
 main(void)
 {
@@ -339,5 +375,6 @@ main(void)
 	buffers();
 	listed();
 	called();
+	behaviours();
 	return done();
 }

@@ -69,6 +69,7 @@ take_source(struct record_rank *k, const struct acc_rec *r, struct acc_err *e)
 	k->source.framework = keep(k->text[0], r, "framework");
 	k->source.device = keep(k->text[1], r, "device");
 	k->source.task = keep(k->text[2], r, "task");
+	k->source.versions = keep(k->text[3], r, "versions");
 	k->known = true;
 	return acc_dump_source(k->c, &k->source, e);
 }

@@ -8,7 +8,7 @@ struct record_rank {
 	struct acc_dump_ctx *c;
 	int dirfd;
 	struct acc_source source;
-	char text[3][64]; /* framework, device, task */
+	char text[4][64]; /* framework, device, task, versions */
 	char file[128];   /* of elements, that was looked at last */
 	struct acc_file_info info;
 	char told[128]; /* the one that was said to be missing or short, once for all its tensors */

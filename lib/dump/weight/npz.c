@@ -31,7 +31,7 @@ struct npz {
 	const char *file;
 	struct acc_file_info info;
 	struct acc_arena mem; /* of one member */
-	char framework[64];   /* empty: it does not say */
+	char framework[64], said[128]; /* its name; with versions, as it says */
 };
 
 /* The first n bytes of a member, as they were before they were compressed. */
@@ -136,7 +136,7 @@ put(struct npz *f, const struct acc_zip_member *zm, struct acc_err *e)
 	return acc_dump_weight(&f->w, &x, e);
 }
 
-/* numpy.savez(..., framework="onnxruntime"): one text, of four bytes a letter. Is this member it? To f->framework. */
+/* numpy.savez(..., framework="onnxruntime 1.32.0"): one text, of four bytes a letter. Is this member it? To f->said. */
 static bool
 framework(struct npz *f, const struct acc_zip_member *zm)
 {
@@ -152,15 +152,15 @@ framework(struct npz *f, const struct acc_zip_member *zm)
 	const size_t at = V1 + (size_t)(p[8] | p[9] << 8),
 		     n = at < zm->len ? (size_t)zm->len - at : 0;
 	if (ref.ndim != 0 || !acc_str_starts(type, "<U") || n == 0 || n % 4 != 0 ||
-		n / 4 >= sizeof f->framework)
+		n / 4 >= sizeof f->said)
 		return false;
 	for (size_t i = 0; i < n; i += 4) {
 		const uint8_t *c = p + at + i;
-		if (c[0] <= ' ' || c[0] > '~' || c[1] != 0 || c[2] != 0 || c[3] != 0)
+		if (c[0] < ' ' || c[0] > '~' || c[1] != 0 || c[2] != 0 || c[3] != 0)
 			return false;
-		f->framework[i / 4] = (char)c[0];
+		f->said[i / 4] = (char)c[0];
 	}
-	f->framework[n / 4] = '\0';
+	f->said[n / 4] = '\0';
 	return true;
 }
 
@@ -173,7 +173,10 @@ read_zip(struct npz *f, struct acc_source *s, struct acc_err *e)
 	int rc = acc_zip_read(f->fd, 0, f->info.size, &z, &m, e);
 	for (size_t i = 0; i < z.n && rc == 0 && own == SIZE_MAX; i++)
 		own = framework(f, &z.m[i]) ? i : own;
-	s->framework = own == SIZE_MAX ? NULL : f->framework;
+	if (own != SIZE_MAX) {
+		s->versions = acc_framework_versions(f->said, f->framework);
+		s->framework = f->framework;
+	}
 	if (rc == 0)
 		rc = acc_dump_source(f->w.c, s, e);
 	for (size_t i = 0; i < z.n && rc == 0; i++) {
