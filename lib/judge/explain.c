@@ -116,12 +116,12 @@ explain(struct acc_case *c, struct acc_finding *f, const struct acc_item *it, in
 		f->behaviour = f->behaviour == NULL
 				       ? b->id
 				       : acc_arena_printf(&c->mem, "%s %s", f->behaviour, b->id);
-		const struct acc_str other = acc_behaviour_other(b, acc_str(versions));
-		f->text = other.n == 0
+		const struct acc_str here = acc_behaviour_other(b, acc_str(versions));
+		f->text = here.n == 0
 				  ? acc_say(&c->mem, "%s; known of %s %s: %s (%s)", acc_got(f->text),
 					    b->tool, b->versions, b->what, b->id)
 				  : acc_say(&c->mem, "%s; known of %s %s, and here is %.*s: %s (%s)",
-					    acc_got(f->text), b->tool, b->versions, ACC_PRS(other),
+					    acc_got(f->text), b->tool, b->versions, ACC_PRS(here),
 					    b->what, b->id);
 		if (f->behaviour == NULL || f->text == NULL)
 			return acc_nomem(e);
