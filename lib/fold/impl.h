@@ -20,7 +20,8 @@
 
 /* What is known of a tensor, as struct acc_fold_stat has it: there are millions, of few shapes. */
 struct fold_stat {
-	const int64_t *shape; /* of its side, or of that of the parts */
+	const int64_t *
+		shape; /* of its side, or of that of the parts; ndim of ACC_FOLD_NDIM + 1: unknown */
 	double count, v[ACC_FOLD_NSTAT];
 	uint8_t ndim, known;
 };

@@ -36,7 +36,7 @@ open_row(struct acc_fold *f, const struct fold_plan *p, uint32_t rank, uint64_t 
 		part = all && r == 0 ? it : part;
 	}
 	*slices = 1;
-	for (uint32_t d = 0; d < p->row.axis && d < part->stat.ndim; d++)
+	for (uint32_t d = 0; all && d < p->row.axis && d < part->stat.ndim; d++)
 		*slices *= (uint64_t)part->stat.shape[d];
 	const struct acc_place rows = {.kind = ACC_SHARD};
 	struct fold_whole *w = all ? acc_whole_open(f, at, p->n, p->rows ? rows : p->place,

@@ -153,7 +153,7 @@ acc_fold_known(const struct fold_stat *s, struct acc_fold_stat *room)
 	room->count = s->count;
 	room->known = s->known;
 	memcpy(room->v, s->v, sizeof room->v);
-	for (uint32_t d = 0; d < s->ndim && d < ACC_FOLD_NDIM; d++)
+	for (uint32_t d = 0; s->ndim <= ACC_FOLD_NDIM && d < s->ndim; d++)
 		room->shape[d] = s->shape[d];
 	return room;
 }
@@ -162,7 +162,7 @@ acc_fold_known(const struct fold_stat *s, struct acc_fold_stat *room)
 static const int64_t *
 shape_of(struct fold_side *s, const struct acc_fold_stat *stat, struct acc_err *e)
 {
-	static const int64_t none[1];
+	static const int64_t none[ACC_FOLD_NDIM + 1];
 	const uint32_t n = stat->ndim <= ACC_FOLD_NDIM ? stat->ndim : 0;
 	if (n == 0)
 		return none;

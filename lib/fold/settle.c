@@ -218,9 +218,9 @@ find_sum(struct acc_fold *f, const struct couple *c, struct acc_err *e)
 		laid->virtual = (uint32_t)(by - c->step->v);
 		laid->item = i;
 		c->it->split = false;
-		sum.ndim = c->part->stat.ndim;
-		for (uint32_t d = 0; d < sum.ndim && d < ACC_FOLD_NDIM; d++)
-			sum.shape[d] = c->part->stat.shape[d];
+		const struct acc_fold_stat *part = FOLD_STAT(c->part);
+		sum.ndim = part->ndim;
+		memcpy(sum.shape, part->shape, sizeof sum.shape);
 		return acc_fold_keep(&g->device, c->it, &sum, e);
 	}
 	return 0;
@@ -383,13 +383,14 @@ acc_fold_both_settle(struct acc_fold *f, struct acc_err *e)
 			const struct fold_item *own = &g->device.item[k->first + i];
 			if (acc_fold_gather(g, &g->mesh, t, v, i))
 				l = acc_fold_choose(g, k, own, NULL, own->tol);
+			struct acc_fold_stat whole, unknown = *FOLD_STAT(it);
+			unknown.ndim = ACC_FOLD_NDIM + 1;
 			it->split = false;
-			it->stat.ndim = ACC_FOLD_NDIM + 1;
-			struct acc_fold_stat whole;
-			if (l.n == 0 || !acc_fold_by_layout(g, &g->mesh, &l, INFINITY, &whole))
-				continue;
-			laid->layout = l;
-			rc = acc_fold_keep(&g->device, it, &whole, e);
+			const bool known = l.n > 0 &&
+					   acc_fold_by_layout(g, &g->mesh, &l, INFINITY, &whole);
+			if (known)
+				laid->layout = l;
+			rc = acc_fold_keep(&g->device, it, known ? &whole : &unknown, e);
 		}
 	}
 	return rc;
