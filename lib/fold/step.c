@@ -244,11 +244,10 @@ full_weight(const struct acc_fold *f, const struct acc_fold_layout *l)
 static bool
 other_ends(const double ends[2], const struct fold_item *it, double tol)
 {
-	if (!it->split)
-		return false;
 	const double max = it->stat.v[ACC_FOLD_MAX], min = it->stat.v[ACC_FOLD_MIN];
 	const double size = fmax(fabs(max), fabs(min));
-	return fabs(ends[0] - max) > 2 * tol * size || fabs(ends[1] - min) > 2 * tol * size;
+	return it->split &&
+	       (fabs(ends[0] - max) > 2 * tol * size || fabs(ends[1] - min) > 2 * tol * size);
 }
 
 /* How much of these two calls is one and the same. */
@@ -302,44 +301,48 @@ add_edge(struct chain *c, uint32_t i, uint32_t j, double weight, struct acc_err 
 
 /* Forward calls of the reference's segment, by operator: op's k-th call. */
 struct by_op {
-	struct acc_ids first; /* of an operator, to its list */
-	uint32_t *next;       /* of a call, the next of its operator */
-	uint32_t *tail;
+	struct acc_ids first;  /* of an operator, to its list */
+	uint32_t *next;        /* of a call, the next of its operator */
+	uint32_t *tail, *from; /* of an operator: its last; where its window begins */
 };
 
 static int
 link_ops(const struct fold_side *s, const struct fold_segment *g, struct by_op *o,
 	struct acc_err *e)
 {
-	o->next = calloc((size_t)g->n + 1, sizeof *o->next);
-	o->tail = calloc((size_t)g->n + 1, sizeof *o->tail);
-	int rc = o->next == NULL || o->tail == NULL ? acc_nomem(e) : 0;
+	const size_t n = (size_t)g->n + 1;
+	o->next = calloc(3 * n, sizeof *o->next);
+	int rc = o->next == NULL ? acc_nomem(e) : 0;
+	o->tail = o->next == NULL ? NULL : o->next + n;
+	o->from = o->next == NULL ? NULL : o->tail + n;
 	for (uint32_t i = 0; i < g->n && rc == 0; i++) {
 		const struct fold_call *k = &s->call[g->first + i];
 		if (k->dir != FOLD_FORWARD)
 			continue;
 		o->next[i] = FOLD_NONE;
 		uint32_t head = acc_ids_get(&o->first, k->op);
-		if (head == ACC_NOID) {
-			rc = acc_ids_put(&o->first, k->op, i, false, e);
-			head = i;
-		} else {
+		if (head != ACC_NOID)
 			o->next[o->tail[head]] = i;
-		}
+		else
+			rc = acc_ids_put(&o->first, k->op, o->from[i] = head = i, false, e);
 		o->tail[head] = i;
 	}
 	return rc;
 }
 
-/* Calls of the operator from number `seen` - WINDOW to + WINDOW. */
+/* Calls of the operator from number `seen` - WINDOW to + WINDOW; asked with 0, 1, 2 ... of each operator. */
 static uint32_t
-window(const struct by_op *o, uint64_t op, uint32_t first, uint32_t seen,
-	uint32_t with[2 * WINDOW + 1])
+window(struct by_op *o, uint64_t op, uint32_t first, uint32_t seen, uint32_t with[2 * WINDOW + 1])
 {
-	uint32_t n = 0, at = acc_ids_get(&o->first, op);
-	for (uint32_t k = 0; at != ACC_NOID && k <= seen + WINDOW; k++, at = o->next[at])
-		if (k + WINDOW >= seen)
-			with[n++] = first + at;
+	const uint32_t head = acc_ids_get(&o->first, op),
+		       most = (seen > WINDOW ? WINDOW : seen) + WINDOW + 1;
+	uint32_t n = 0;
+	if (head == ACC_NOID)
+		return 0;
+	if (seen > WINDOW && o->from[head] != FOLD_NONE)
+		o->from[head] = o->next[o->from[head]];
+	for (uint32_t at = o->from[head]; at != FOLD_NONE && n < most; at = o->next[at])
+		with[n++] = first + at;
 	return n;
 }
 
@@ -358,8 +361,7 @@ add_edges(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, st
 		const struct fold_call *k = &f->device.call[t->call[t->v[i].rank]];
 		if (k->dir != FOLD_FORWARD)
 			continue;
-		uint32_t nth = acc_ids_get(&seen, k->op);
-		nth = nth == ACC_NOID ? 0 : nth;
+		const uint32_t had = acc_ids_get(&seen, k->op), nth = had == ACC_NOID ? 0 : had;
 		rc = acc_ids_put(&seen, k->op, nth + 1, true, e);
 		uint32_t n = window(&ops, k->op, g->first, nth, with);
 		if (rc < 0 || n == 0 || likeness(f, m, t, &t->v[i], with, n, weight) <= 0)
@@ -370,7 +372,6 @@ add_edges(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, st
 				rc = add_edge(c, i, with[w] - g->first, weight[w], e);
 	}
 	free(ops.next);
-	free(ops.tail);
 	acc_ids_release(&ops.first);
 	acc_ids_release(&seen);
 	return rc;
