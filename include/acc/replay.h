@@ -78,9 +78,9 @@ int acc_value_parse(struct acc_arena *mem, const struct acc_rec *r, struct acc_v
 /* Which way an input goes, and how each number on the way is rounded: see ACC_TANGENT. */
 struct acc_tangent {
 	const double *of, *along; /* the input's elements; how they change */
-	double unit;              /* each number on the way is off by so much of itself, either way; or 0 */
-	uint64_t seed;            /* which of them which way */
-	double sums;              /* set: of so many sums that are rounded is the gradient of a weight */
+	double unit;   /* each number on the way is off by so much of itself, either way; or 0 */
+	uint64_t seed; /* which of them which way */
+	double sums;   /* set: of so many sums that are rounded is the gradient of a weight */
 };
 
 struct acc_replay {

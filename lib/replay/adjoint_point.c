@@ -227,7 +227,7 @@ sum_output(struct acc_adjoint *a, const struct step *st, const struct acc_dense 
 			s->more[at[i]] += off;
 			/* Made of an output that overflowed, it may be 0. */
 			s->skip[at[i]] |= !isfinite(off) || (made != NULL && isinf(made[o + i]) &&
-								isfinite(f->v[o + i]));
+								    isfinite(f->v[o + i]));
 		}
 	}
 	return 0;

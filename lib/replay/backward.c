@@ -284,8 +284,7 @@ is_turned(const struct acc_adjoint *fresh, struct acc_str mode, struct acc_adjoi
 	return true;
 }
 
-const char acc_skip_again[] =
-	"a gradient of its gradients was taken, too: it is that of both";
+const char acc_skip_again[] = "a gradient of its gradients was taken, too: it is that of both";
 
 static void
 one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by_pos,

@@ -79,12 +79,12 @@ struct probe {
 	double h;
 	struct acc_dense *
 		base; /* at x itself: what kinks between the steps add is told apart, by w; or NULL */
-	double *dup, *ddown; /* what softmax divided by, see ACC_LESS_SUM; or NULL */
+	double *dup, *ddown;        /* what softmax divided by, see ACC_LESS_SUM; or NULL */
 	struct acc_tangent tangent; /* see ACC_TANGENT */
 	bool tells;                 /* the operator does */
-	double *rough;              /* of each block: what rounding on the way adds, in parts of it, squared */
-	bool drowned;               /* and nothing is left of some */
-	const double *other;        /* the other side's gradient */
+	double *rough; /* of each block: what rounding on the way adds, in parts of it, squared */
+	bool drowned;  /* and nothing is left of some */
+	const double *other; /* the other side's gradient */
 	int k;               /* which probe */
 };
 
@@ -116,8 +116,8 @@ part(struct acc_adjoint *a, struct probe *p)
 		sum[i] = 0;
 	for (uint32_t k = 0; k < a->t->nout; k++)
 		for (size_t o = 0; a->gout[k] != NULL && o < a->gout[k]->n; o++)
-			sum[block_of(&p->out, o)] +=
-				a->gout[k]->v[o] * (p->fdown[k].v[o] - p->fup[k].v[o]);
+			sum[block_of(&p->out, o)] += a->gout[k]->v[o] *
+						     (p->fdown[k].v[o] - p->fup[k].v[o]);
 	for (size_t i = 0; i < p->n; i++)
 		p->rough[i] += sum[i] * sum[i] / DRAWS;
 }
@@ -220,7 +220,9 @@ take_in(struct acc_adjoint *a, struct probe *p)
 			s->out += term;
 			s->out2 += term * term;
 			s->abs += fabs(term);
-			s->noise += p->tells ? 0 : fabs(g->v[o]) * ((0x1p-51 / p->h) * size + blur(p, k, o, jv));
+			s->noise += p->tells ? 0
+					     : fabs(g->v[o]) * ((0x1p-51 / p->h) * size +
+								       blur(p, k, o, jv));
 			s->wild |= !isfinite(term);
 			double y = g->v[o] * a->t->formed->ref[k].v[o];
 			s->saved2 += saves ? y * y : 0;

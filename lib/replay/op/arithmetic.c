@@ -396,7 +396,7 @@ lost(enum acc_dtype t, double square)
 {
 	const double least = acc_tiny_of(t), most = acc_max_of(t) / 2;
 	return square > least && square < most && 1 / square < most ? least / square / acc_unit(t)
-								     : INFINITY;
+								    : INFINITY;
 }
 
 /* x / (x^2 + y^2), of squares that are rounded: to nothing, or beyond the largest. */
@@ -442,8 +442,9 @@ square_terms(struct acc_replay *r, const struct acc_steep *at)
 #define TERMS(n, w, f) \
 	{ \
 		.names = n, \
-		.sig = "input|x|self:point other|y|exponent:point alpha rounding_mode", .cls = "function", \
-		.rounding = ACC_FEW, .eval = binary, .which = w, .cut = acc_cut_point, .terms = f \
+		.sig = "input|x|self:point other|y|exponent:point alpha rounding_mode", \
+		.cls = "function", .rounding = ACC_FEW, .eval = binary, .which = w, \
+		.cut = acc_cut_point, .terms = f \
 	}
 #define QUOTIENT(n, w) \
 	{ \

@@ -27,9 +27,9 @@ struct rnn {
 	size_t n, t, nx, nh, np, ngate, layers, both; /* both: directions, 1 or 2 */
 	const struct acc_dense *x, *h0, *c0, *sizes;
 	struct cell cell[2 * LAYERS_MAX];
-	double most;         /* beyond it, a gate overflows before it is saturated */
-	double round;        /* of a step, by those of what is computed with */
-	double near;         /* of what is computed with, so much of 1: an error that makes a sign */
+	double most;  /* beyond it, a gate overflows before it is saturated */
+	double round; /* of a step, by those of what is computed with */
+	double near;  /* of what is computed with, so much of 1: an error that makes a sign */
 	struct acc_tangent *tangent;
 	struct num *h, *c;   /* the state, [n, np] and [n, nh] */
 	struct num *ax, *ah; /* of one row: what the input and the state give to the gates */
@@ -229,8 +229,7 @@ static struct num
 times(const struct rnn *k, struct num a, struct num b)
 {
 	return made(k, a.v * b.v,
-		k->tangent != NULL ? a.v * b.e + b.v * a.e
-				   : a.v * a.v * b.e + b.v * b.v * a.e);
+		k->tangent != NULL ? a.v * b.e + b.v * a.e : a.v * a.v * b.e + b.v * b.v * a.e);
 }
 
 /* A slope is made of the result as it was rounded. */
@@ -290,9 +289,9 @@ lines(const struct rnn *k, const struct acc_dense *w, const struct acc_dense *bi
 			d += line[j] * x[j].e + (dw == NULL ? 0 : dw[i * n + j] * x[j].v);
 		}
 		out[i] = made(k, sum,
-			k->tangent != NULL    ? d
-			: size > k->most ? INFINITY
-					 : e + size * size);
+			k->tangent != NULL ? d
+			: size > k->most   ? INFINITY
+					   : e + size * size);
 	}
 }
 
@@ -512,8 +511,8 @@ recurrent(struct acc_replay *r, struct acc_dense *out)
 	}
 #define STEP(n, kind) \
 	{ \
-		.names = n, .cls = "recurrent", .rounding = ACC_FEW, .flags = ACC_IN_STEPS | ACC_TANGENT, \
-		.eval = recurrent, .which = CELL + (kind), \
+		.names = n, .cls = "recurrent", .rounding = ACC_FEW, \
+		.flags = ACC_IN_STEPS | ACC_TANGENT, .eval = recurrent, .which = CELL + (kind), \
 		.sig = "input:any hx:any w_ih:any w_hh:any b_ih:any b_hh:any" \
 	}
 const struct acc_op acc_ops_recurrent[] = {
