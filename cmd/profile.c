@@ -1,7 +1,22 @@
+/* Usual errors of a framework, by name or from a file. */
+#include <errno.h>
+#include <unistd.h>
+
 #include "cli.h"
 #include "acc/curve.h"
 #include "acc/judge.h"
 #include "acc/replay.h"
+
+static _Noreturn void
+no_profile(const char *of)
+{
+	char names[200] = "";
+	size_t n = 0;
+	for (size_t i = 0; i < acc_nprofiles && n < sizeof names; i++)
+		n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i > 0 ? ", " : "",
+			acc_profiles[i].name);
+	cli_usage("no profile '%s', and no file of that name; there are %s", of, names);
+}
 
 void
 cli_profile(struct acc_profile **p, const char *of)
@@ -14,6 +29,8 @@ cli_profile(struct acc_profile **p, const char *of)
 			own = &acc_profiles[i];
 	if (*p == NULL && (*p = acc_profile_new(&e)) == NULL)
 		cli_die_err(&e);
+	if (own == NULL && strchr(of, '/') == NULL && access(of, F_OK) < 0 && errno == ENOENT)
+		no_profile(of);
 	if (own == NULL)
 		cli_text_file(of, &b);
 	if (acc_profile_read(*p, own != NULL ? own->text : (char *)b.p, own != NULL ? own->n : b.n,

@@ -83,5 +83,12 @@ planted() { # right or wrong
 	run -2 --separate-stderr accaudit --profile=file in
 	[[ $stderr == *'file: line 1: '*'no two numbers'* ]]
 	run -2 --separate-stderr accaudit --profile=nowhere in
+	[[ $stderr == *"no profile 'nowhere'"*'there are jax, mindspore'* ]]
+	run -2 --separate-stderr accfirstbad --profile=nowhere in
+	[[ $stderr == *'there are jax, mindspore'* ]]
+	run -2 --separate-stderr accdiff --profile=nowhere right right
+	[[ $stderr == *'there are jax, mindspore'* ]]
+	run -2 --separate-stderr accaudit --profile=no/where in
+	[[ $stderr == *'no/where: No such file or directory'* ]]
 	run -2 --separate-stderr accaudit --write-profile=no/where in
 }
