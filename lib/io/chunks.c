@@ -1,5 +1,8 @@
 #include "io/chunks.h"
 
+/* Elements of chunks that are not there, and take no room: what a few bytes can ask to be measured. */
+enum { ABSENT = 1 << 26 };
+
 uint64_t
 acc_chunks_number(const int64_t *shape, const int64_t *chunk, uint32_t ndim)
 {
@@ -29,6 +32,12 @@ acc_chunks_read(const struct acc_ref *ref, struct acc_chunks *c, struct acc_err 
 		return acc_fail(e, ACC_EFORMAT, "impossible chunks");
 	if (ref->ndim > 1)
 		c->beside = acc_chunks_number(ref->shape + 1, c->shape + 1, ref->ndim - 1);
+	uint64_t absent = 0;
+	for (uint32_t i = 0; i < p->n; i++)
+		absent += p->len[i] == 0;
+	if (absent > ABSENT / c->one)
+		return acc_fail(e, ACC_ELIMIT, "more than %d elements in chunks that are not there",
+			ABSENT);
 	for (uint32_t i = 0; i < p->n; i++)
 		if (!c->zstd && p->len[i] != 0 && (uint64_t)p->len[i] != c->one * size)
 			return acc_fail(e, ACC_EFORMAT, "%.*s: a chunk of %lld bytes, not of %llu",
