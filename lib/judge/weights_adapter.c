@@ -7,8 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Where the factor leaves no more than this part of what there was, it is the cause. */
-static const double rest = 0.1;
+#include "judge/limits.h"
 
 /* The other side, the base, the base with its adapter. */
 enum { OTHER, BASE, SUM, NPAY };
@@ -107,7 +106,7 @@ acc_weights_adapter(struct acc_weights *t, const struct acc_rec *r, const char *
 	if (left == 0 && scale == 0)
 		*text = acc_say(&c->mem, "%s; the %s holds the base alone, without its adapter",
 			*text, who);
-	else if (left <= rest && fabs(scale - 1) > rest / 10)
+	else if (left <= LIMIT_ADAPTER_REST && fabs(scale - 1) > LIMIT_ADAPTER_SCALE)
 		*text = acc_say(&c->mem,
 			"%s; the %s holds the base and its adapter's product times %.4g, which is %.4g of "
 			"what adapter_config.json says (%.4g)",
