@@ -150,6 +150,36 @@ put() { # folder, framework, operator, dtype, output's largest: an op call whose
 	[ "$(accdump-read other.npz | accfmt -f json | jq -r 'select(.kind == "source") | .framework + "; " + .versions')" = "openvino; openvino 2025.1.0, torch 2026.4" ]
 }
 
+@test "what ran within torch.func.vmap is not recomputed, and why is said" {
+	cd "$BATS_TEST_TMPDIR"
+	/usr/bin/python3 - <<-'END'
+		import json, os
+		import numpy as np
+		x = np.random.default_rng(1).standard_normal((5, 3, 4)).astype("f4")
+		y = np.exp(x) / np.exp(x).sum(1, keepdims=True)
+		for name, kind, dim in (("vmap", "BatchedTensor", 0), ("plain", "torch.Tensor", 1)):
+		    os.makedirs(name + "/step0/dump_tensor_data")
+		    def put(pos, v):
+		        f = "Functional.softmax.0.forward.%s.0.npy" % pos
+		        np.save(name + "/step0/dump_tensor_data/" + f, v)
+		        return {"type": kind, "dtype": "torch.float32", "shape": list(v.shape), "Max": float(v.max()), "Min": float(v.min()),
+		                "Mean": float(v.mean()), "Norm": float(np.linalg.norm(v)), "requires_grad": False, "data_name": f}
+		    call = {"input_args": [put("input", x), {"type": "int", "value": dim}], "input_kwargs": {}, "output": [put("output", y)]}
+		    json.dump({"task": "tensor", "level": "L1", "framework": "pytorch", "dump_data_dir": None,
+		               "data": {"Functional.softmax.0.forward": call}}, open(name + "/step0/dump.json", "w"))
+		    for f in ("stack", "construct"):
+		        open(name + "/step0/%s.json" % f, "w").write("{}")
+	END
+	run -0 accfmt <(accdump-read plain | accaudit)
+	[[ $output != *vmap* ]]
+	accdump-read plain | accaudit | accfirstbad >out
+	run -0 accfmt out
+	[[ $output == *"1 output passes recomputation"* ]]
+	accdump-read vmap >vmap.acc
+	run -2 accaudit vmap.acc
+	[[ $output == *"none could be, the first since: it ran within torch.func.vmap, and its shapes have the batch that it did not see"* ]]
+}
+
 @test "null for metadata, as MLX writes it, is none" {
 	cd "$BATS_TEST_TMPDIR"
 	/usr/bin/python3 -c '

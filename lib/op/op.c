@@ -270,7 +270,7 @@ acc_op_slope(struct acc_str op)
 bool
 acc_op_ranks(struct acc_str op)
 {
-	/* Behaviour torch-topk-ties. */
+	/* Behaviour torch-topk-ties, openvino-topk-ties. */
 	static const char *const families[] = {"argmax", "topk", "max", "min", "aminmax",
 		"kthvalue", "median", "cummax", "cummin", "max_pool2d", "moe_gating_top_k_softmax"};
 	const struct acc_op_info *o = acc_op_is_module(op) ? NULL : acc_op_info_of(op);

@@ -144,5 +144,27 @@ def msprobe_square_weight_turned():
         assert torch.load(f).tolist() == [[1, 100], [10, 1000]], torch.load(f)
 
 
+@behaviour
+def msprobe_vmap_batched():
+    got = record(lambda: torch.func.vmap(lambda x: torch.softmax(x, 0))(torch.ones(5, 3, 4)))
+    (y,) = got["Torch.softmax.0.forward"]["output"]
+    assert y["type"] == "BatchedTensor" and y["shape"] == [5, 3, 4] and abs(y["Max"] - 1 / 3) < 1e-6, y
+
+
+@behaviour
+def msprobe_lstm_nothing():
+    assert record(lambda: nn.LSTM(2, 3)(torch.ones(4, 1, 2))) == {}
+    assert record(lambda: nn.Linear(2, 3)(torch.ones(4, 2))) != {}
+
+
+@behaviour
+def msprobe_tied_twice():
+    net = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False))
+    net[1].weight = net[0].weight
+    got = record(lambda: net(torch.ones(1, 2)).sum().backward(), net, level="L0")
+    a, b = (got["Module.%d.Linear.parameters_grad.0" % i]["weight"][0]["Norm"] for i in range(2))
+    assert a == b, (a, b)
+
+
 if __name__ == "__main__":
     main()

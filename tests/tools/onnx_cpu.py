@@ -129,5 +129,61 @@ def gguf_mxfp4_clips():
     assert y[0] == 6 and y[1] == 4 and near.tolist()[:2] == [6, 4], (y, near)
 
 
+@behaviour
+def openvino_exp_nan():
+    for op, gives in (("Exp", np.inf), ("HardSigmoid", 1), ("Celu", 0)):
+        m = model([h.make_node(op, ["x"], ["y"])], [("x", T.FLOAT, [4])], [("y", T.FLOAT, [4])])
+        assert np.isnan(by_ort(m, x=NAN)[0][1]) and by_openvino(m, {"x": NAN})[0][1] == gives, op
+
+
+@behaviour
+def openvino_softmax_nan():
+    m = model([h.make_node("Softmax", ["x"], ["y"])], [("x", T.FLOAT, [1, 4])], [("y", T.FLOAT, [1, 4])])
+    got = by_openvino(m, {"x": NAN[None]})[0][0]
+    assert np.isnan(by_ort(m, x=NAN[None])[0]).all() and np.isnan(got[1]) and (got[[0, 2, 3]] == 0).all(), got
+
+
+@behaviour
+def openvino_topk_ties():
+    m = model([h.make_node("TopK", ["x", "k"], ["v", "i"])], [("x", T.FLOAT, [8]), ("k", T.INT64, [1])], [("i", T.INT64, [3])])
+    x, k = np.ones(8, dtype="f4"), np.array([3])
+    assert by_ort(m, x=x, k=k)[0].tolist() == [0, 1, 2]
+    assert by_openvino(m, {"x": x, "k": k})[0].tolist() == [1, 2, 0]
+
+
+@behaviour
+def openvino_average_pool_ceil():
+    m = model([h.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3], strides=[2], ceil_mode=1, pads=[1, 1], count_include_pad=1)],
+              [("x", T.FLOAT, [1, 1, 6])], [("y", T.FLOAT, [1, 1, 4])])
+    x = np.ones((1, 1, 6), dtype="f4")
+    assert by_ort(m, x=x)[0].flat[3] == 0.5 and abs(by_openvino(m, {"x": x})[0].flat[3] - 1 / 3) < 1e-6
+
+
+@behaviour
+def openvino_runs_bf16():
+    import openvino as ov
+    low = "BF16" in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    r = np.random.default_rng(0)
+    x, w = r.standard_normal((64, 256)).astype("f4"), r.standard_normal((256, 64)).astype("f4")
+    m = model([h.make_node("MatMul", ["x", "w"], ["y"])], [("x", T.FLOAT, [64, 256]), ("w", T.FLOAT, [256, 64])], [("y", T.FLOAT, [64, 64])])
+    off = [np.abs(by_openvino(m, {"x": x, "w": w}, c)[0] - x.astype("f8") @ w).max() for c in ({}, {"INFERENCE_PRECISION_HINT": "f32"})]
+    assert off[1] < 1e-3 and (off[0] > 0.01) == low, (off, low)
+
+
+@behaviour
+def ort_group_norm_variance():
+    x = (np.random.default_rng(0).standard_normal((1, 4, 64)) + 1e4).astype("f4")
+    one, zero = np.ones(4, dtype="f4"), np.zeros(4, dtype="f4")
+    m = model([h.make_node("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=2)],
+              [("x", T.FLOAT, [1, 4, 64]), ("s", T.FLOAT, [4]), ("b", T.FLOAT, [4])], [("y", T.FLOAT, [1, 4, 64])])
+    n = model([h.make_node("InstanceNormalization", ["x", "s", "b"], ["y"])],
+              [("x", T.FLOAT, [1, 4, 64]), ("s", T.FLOAT, [4]), ("b", T.FLOAT, [4])], [("y", T.FLOAT, [1, 4, 64])])
+    g = x.astype("f8").reshape(2, -1)
+    right = ((g - g.mean(1, keepdims=True)) / g.std(1, keepdims=True)).reshape(x.shape)
+    got = by_ort(m, x=x, s=one, b=zero)[0]
+    assert not np.abs(got - right).max() < 1, got
+    assert np.isfinite(by_ort(n, x=x, s=one, b=zero)[0]).all()
+
+
 if __name__ == "__main__":
     main()

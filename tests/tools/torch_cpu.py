@@ -328,6 +328,17 @@ def torch_state_dict_steps():
     assert torch.allclose(got, 0.1 * net.weight), got
 
 
+@behaviour
+def torch_compile_casts():
+    def there_and_back(a, dtype):
+        return a.to(dtype).float() * 1
+    x = torch.tensor([1e6, 1 + 2.0 ** -10, 300.4] * 8)
+    compiled = torch.compile(there_and_back)
+    for dtype, eager, fused in ((torch.float16, math.inf, 1e6), (torch.bfloat16, 999424.0, 1e6)):
+        assert there_and_back(x, dtype)[0] == eager and compiled(x, dtype)[0] == fused, compiled(x, dtype)[:3]
+    assert there_and_back(x, torch.int8)[2] == 44 and compiled(x, torch.int8)[2] == 127, compiled(x, torch.int8)[:3]
+
+
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     main()
