@@ -66,11 +66,9 @@ ask(const char *key)
 	for (size_t i = 0; i < asked.n; i++)
 		if (strcmp(asked.v[i].key, key) == 0)
 			return;
-	struct asked_key *p = acc_grow(asked.v, &asked.cap, asked.n + 1, sizeof *p, NULL);
-	if (p == NULL)
+	if (!ACC_ROOM(asked.v, asked.cap, asked.n + 1, NULL))
 		cli_nomem();
-	asked.v = p;
-	p[asked.n++] = (struct asked_key){key, strcmp(key, "kind") == 0};
+	asked.v[asked.n++] = (struct asked_key){key, strcmp(key, "kind") == 0};
 	asked.missing += strcmp(key, "kind") != 0;
 }
 
@@ -333,10 +331,9 @@ static void
 keep(struct kept *k, const struct acc_rec *r, const char *sort)
 {
 	struct acc_err e = {0};
-	struct row *rows = acc_grow(k->row, &k->cap, k->n + 1, sizeof *rows, NULL);
-	if (rows == NULL)
+	if (!ACC_ROOM(k->row, k->cap, k->n + 1, NULL))
 		cli_nomem();
-	k->row = rows;
+	struct row *rows = k->row;
 	struct row *w = &k->row[k->n];
 	*w = (struct row){.type = is_row(r) ? ABSENT : NO_ROW, .order = k->n};
 	if (w->type == ABSENT)

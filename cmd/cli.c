@@ -371,10 +371,9 @@ cli_ints(const char *opt, const char *arg, int64_t **out)
 			cli_usage("%s: '%s' is not a list such as 0,2-4", opt, arg);
 		/* Counted from 0, since hi may be the largest number there is. */
 		for (int64_t i = 0; i <= hi - lo; i++) {
-			int64_t *more = acc_grow(*out, &cap, n + 1, sizeof *more, NULL);
-			if (more == NULL)
+			if (!ACC_ROOM(*out, cap, n + 1, NULL))
 				cli_nomem();
-			*out = more;
+			int64_t *more = *out;
 			more[n++] = lo + i;
 		}
 		p = end;

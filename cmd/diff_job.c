@@ -196,12 +196,10 @@ compare(void *arg)
 static int
 keep(struct job *j)
 {
-	int *kept = acc_grow(j->kept, &j->cap, j->parts + 1, sizeof *kept, NULL);
-	if (kept == NULL)
+	if (!ACC_ROOM(j->kept, j->cap, j->parts + 1, NULL))
 		cli_nomem();
-	j->kept = kept;
-	kept[j->parts] = j->opt->print ? -1 : diff_stream_file();
-	return kept[j->parts++];
+	j->kept[j->parts] = j->opt->print ? -1 : diff_stream_file();
+	return j->kept[j->parts++];
 }
 
 static void

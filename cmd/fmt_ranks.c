@@ -48,19 +48,16 @@ ranks_take(const struct acc_rec *r)
 	if (all.spool == NULL && (all.spool = acc_spool_open(cli_tmpdir(), &e)) == NULL)
 		cli_die_err(&e);
 	if (group == ACC_NOID) {
-		uint64_t *at = acc_grow(all.at, &all.cap, all.n + (size_t)1, sizeof *at, &e);
-		if (at == NULL)
+		if (!ACC_ROOM(all.at, all.cap, all.n + (size_t)1, &e))
 			cli_nomem();
-		all.at = at;
+		uint64_t *at = all.at;
 		group = all.n++;
 		if (acc_ids_put(&all.seen, id, group, false, &e) < 0 ||
 			acc_spool_put(all.spool, r, &all.at[group], &e) < 0)
 			cli_die_err(&e);
 	}
-	struct taken *t = acc_grow(all.taken, &all.taken_cap, all.ntaken + 1, sizeof *t, &e);
-	if (t == NULL)
+	if (!ACC_ROOM(all.taken, all.taken_cap, all.ntaken + 1, &e))
 		cli_nomem();
-	all.taken = t;
 	all.taken[all.ntaken++] = (struct taken){group, rank};
 	return true;
 }

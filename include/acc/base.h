@@ -149,6 +149,9 @@ void acc_large_pages(void *p, size_t size);
 /* Room for n elements of `size` > 0 bytes in an array from malloc that has room for *cap: p, or
  * where it has moved to, with *cap at least doubled. NULL where n > 0: acc_nomem, and all stays. */
 void *acc_grow(void *p, size_t *cap, size_t n, size_t size, struct acc_err *e);
+/* The same of the array p of any type, in place; false: acc_nomem, and all stays. */
+#define ACC_ROOM(p, cap, n, e) acc_room(&(p), &(cap), n, sizeof *(p), e)
+bool acc_room(void *array, size_t *cap, size_t n, size_t size, struct acc_err *e);
 
 /* Orders doubles, or floats, for qsort; NaN has no place. */
 int acc_by_double(const void *a, const void *b);

@@ -325,10 +325,9 @@ add_chance(struct chance **v, size_t *cap, size_t *n, const struct output *p,
 {
 	/* Roundings of f32 tell nothing of which is nearer. */
 	const double least = 0x1p-20;
-	struct chance *c = acc_grow(*v, cap, *n + 1, sizeof *c, e);
-	if (c == NULL)
+	if (!ACC_ROOM(*v, *cap, *n + 1, e))
 		return ACC_ENOMEM;
-	*v = c;
+	struct chance *c = *v;
 	c[(*n)++] = (struct chance){.a = p->at,
 		.b = q->at,
 		.far = (int32_t)floor(log2(fmax(d, least))),

@@ -33,14 +33,12 @@ find_fields(struct acc_fields *f, const struct acc_rec *r)
 static const struct acc_fields *
 fields_of(struct acc_half *h, uint32_t keys, const struct acc_rec *r, struct acc_err *e)
 {
-	struct acc_fields *f = acc_grow(h->fields, &h->field_cap, (size_t)keys + 1, sizeof *f, e);
-	if (f == NULL)
+	if (!ACC_ROOM(h->fields, h->field_cap, (size_t)keys + 1, e))
 		return NULL;
-	h->fields = f;
 	/* Keys are numbered as they come. */
 	for (; h->nfields <= keys; h->nfields++)
-		find_fields(&f[h->nfields], r);
-	return &f[keys];
+		find_fields(&h->fields[h->nfields], r);
+	return &h->fields[keys];
 }
 
 static void
@@ -224,10 +222,9 @@ group_of(struct acc_half *h, const struct acc_seen *s, bool global, struct acc_e
 	int rc = !global && h->ngroup > 0 ? settle(h, e) : 0;
 	if (rc < 0)
 		return rc;
-	struct acc_group *p = acc_grow(h->group, &h->group_cap, h->ngroup + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(h->group, h->group_cap, h->ngroup + 1, e))
 		return ACC_ENOMEM;
-	h->group = p;
+	struct acc_group *p = h->group;
 	p[h->ngroup] = (struct acc_group){.id = id, .mate = ACC_NOMATE};
 	*g = h->ngroup++;
 	return (int64_t)*g;

@@ -11,10 +11,9 @@ struct lists_call *
 acc_lists_call(struct lists_side *s, uint64_t base, uint32_t n, uint32_t lists, struct acc_err *e)
 {
 	const size_t cells = (size_t)n * lists;
-	struct lists_call *v = acc_grow(s->c, &s->cap, (size_t)s->nc + 1, sizeof *v, e);
-	if (v == NULL)
+	if (!ACC_ROOM(s->c, s->cap, (size_t)s->nc + 1, e))
 		return NULL;
-	s->c = v;
+	struct lists_call *v = s->c;
 	uint32_t *item = malloc((cells + 1) * sizeof *item);
 	if (item == NULL) {
 		acc_nomem(e);

@@ -96,12 +96,10 @@ add_place(struct loosely *l, struct places *ps, const struct loose *t, uint64_t 
 {
 	struct acc_str words;
 	for (uint32_t w = 0; w <= MOST_WORDS && first_words(t->path, w, &words); w++) {
-		struct place *v = acc_grow(ps->v, &ps->cap, ps->n + 1, sizeof *v, l->e);
-		if (v == NULL)
+		if (!ACC_ROOM(ps->v, ps->cap, ps->n + 1, l->e))
 			return ACC_ENOMEM;
-		ps->v = v;
 		p.key = acc_hash_pair(shape, acc_hash(words.p, words.n));
-		v[ps->n++] = p;
+		ps->v[ps->n++] = p;
 	}
 	return 0;
 }

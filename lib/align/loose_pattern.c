@@ -41,10 +41,9 @@ add_slots(struct loosely *l, struct slots *t, const struct loose *x, struct acc_
 	uint64_t h = acc_hash(s.p, s.n);
 	uint32_t k = acc_ids_get(&t->at, h);
 	if (k == ACC_NOID) {
-		struct slot *v = acc_grow(t->v, &t->cap, (size_t)t->n + 1, sizeof *v, l->e);
-		if (v == NULL)
+		if (!ACC_ROOM(t->v, t->cap, (size_t)t->n + 1, l->e))
 			return ACC_ENOMEM;
-		t->v = v;
+		struct slot *v = t->v;
 		k = t->n++;
 		v[k] = (struct slot){.varies = {false}};
 		memcpy(v[k].first, at.v, sizeof at.v);

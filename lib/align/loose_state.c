@@ -57,16 +57,12 @@ add_group(struct numbers *x, const struct word *w, uint32_t *group, struct acc_e
 	if (*group != ACC_NOID)
 		return 0;
 	size_t cap = x->capg;
-	uint32_t *many = acc_grow(x->many, &cap, (size_t)x->ngroup + 1, sizeof *many, e);
-	if (many == NULL)
+	if (!ACC_ROOM(x->many, cap, (size_t)x->ngroup + 1, e))
 		return ACC_ENOMEM;
-	x->many = many;
-	uint64_t *base = acc_grow(x->base, &x->capg, (size_t)x->ngroup + 1, sizeof *base, e);
-	if (base == NULL)
+	if (!ACC_ROOM(x->base, x->capg, (size_t)x->ngroup + 1, e))
 		return ACC_ENOMEM;
-	x->base = base;
-	many[x->ngroup] = 0;
-	base[x->ngroup] = w->before;
+	x->many[x->ngroup] = 0;
+	x->base[x->ngroup] = w->before;
 	*group = x->ngroup++;
 	return acc_ids_put(&x->groups, w->key, *group, false, e);
 }
@@ -102,11 +98,9 @@ note(struct loosely *l, int side, const struct loose *t, struct numbers *x, stru
 			(uint32_t)acc_hash(text.p, text.n) | 1, false, l->e);
 	if (named || !acc_as_int(v, &value))
 		return 0;
-	struct place *p = acc_grow(x->v, &x->cap, (size_t)x->n + 1, sizeof *p, l->e);
-	if (p == NULL)
+	if (!ACC_ROOM(x->v, x->cap, (size_t)x->n + 1, l->e))
 		return ACC_ENOMEM;
-	x->v = p;
-	p[x->n] = (struct place){group, x->many[group]++, 0};
+	x->v[x->n] = (struct place){group, x->many[group]++, 0};
 	const int n = snprintf(digits, sizeof digits, "%lld", (long long)value);
 	return acc_ids_put(&x->params, acc_hash_pair(w.before, acc_hash(digits, (size_t)n)), x->n++,
 		false, l->e);

@@ -32,10 +32,9 @@ struct rule *
 acc_rule_add(struct acc_maps *ru, enum rule_kind kind, const char *from, const char *to,
 	struct acc_err *e)
 {
-	struct rule *r = acc_grow(ru->v, &ru->cap, (size_t)ru->n + 1, sizeof *r, e);
-	if (r == NULL)
+	if (!ACC_ROOM(ru->v, ru->cap, (size_t)ru->n + 1, e))
 		return NULL;
-	ru->v = r;
+	struct rule *r = ru->v;
 	r += ru->n++;
 	*r = (struct rule){.kind = kind, .from = from, .to = to};
 	return r;

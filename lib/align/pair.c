@@ -19,12 +19,9 @@ acc_scratch_free(struct acc_scratch *s)
 int
 acc_share(struct acc_scratch *s, uint32_t a, uint32_t b, uint32_t nth, struct acc_err *e)
 {
-	struct acc_shared_texts *p = acc_grow(s->share, &s->share_cap, (size_t)s->nshare + 1,
-		sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(s->share, s->share_cap, (size_t)s->nshare + 1, e))
 		return ACC_ENOMEM;
-	s->share = p;
-	p[s->nshare++] = (struct acc_shared_texts){a, b, nth};
+	s->share[s->nshare++] = (struct acc_shared_texts){a, b, nth};
 	return 0;
 }
 
@@ -73,24 +70,21 @@ tabulate(struct acc_scratch *s, const uint64_t *b, uint32_t from, uint32_t nb, s
 	size_t cap = 16;
 	while (cap < (size_t)(nb - from) * 2)
 		cap *= 2;
-	struct acc_slot *slot = acc_grow(s->slot, &s->nslot, cap, sizeof *slot, e);
-	if (slot == NULL)
+	if (!ACC_ROOM(s->slot, s->nslot, cap, e))
 		return ACC_ENOMEM;
-	s->slot = slot;
-	uint32_t *next = acc_grow(s->next, &s->nnext, nb, sizeof *next, e);
-	if (next == NULL)
+	struct acc_slot *slot = s->slot;
+	if (!ACC_ROOM(s->next, s->nnext, nb, e))
 		return ACC_ENOMEM;
-	s->next = next;
 	for (size_t i = 0; i < cap; i++)
 		slot[i].head = ACC_NOMATE;
 	*mask = cap - 1;
 	for (uint32_t i = from; i < nb; i++) {
 		struct acc_slot *t = find(slot, *mask, b[i]);
-		next[i] = ACC_NOMATE;
+		s->next[i] = ACC_NOMATE;
 		if (t->head == ACC_NOMATE)
 			*t = (struct acc_slot){b[i], i, i};
 		else
-			t->tail = next[t->tail] = i;
+			t->tail = s->next[t->tail] = i;
 	}
 	return 0;
 }
@@ -129,14 +123,10 @@ acc_pair_equal(struct acc_scratch *s, const uint64_t *a, uint32_t na, const uint
 static int
 room(struct acc_scratch *s, size_t n, struct acc_err *e)
 {
-	uint64_t *ids = acc_grow(s->ids, &s->nids, n, sizeof *ids, e);
-	if (ids == NULL)
+	if (!ACC_ROOM(s->ids, s->nids, n, e))
 		return ACC_ENOMEM;
-	s->ids = ids;
-	uint32_t *mate = acc_grow(s->mate, &s->nmate, n, sizeof *mate, e);
-	if (mate == NULL)
+	if (!ACC_ROOM(s->mate, s->nmate, n, e))
 		return ACC_ENOMEM;
-	s->mate = mate;
 	return 0;
 }
 

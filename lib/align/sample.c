@@ -96,10 +96,9 @@ acc_samples_add(struct acc_samples *s, enum acc_side side, const struct acc_rec 
 		return acc_fail(e, ACC_ELIMIT, "more samples than are paired");
 	if (w->spool == NULL && (w->spool = acc_spool_open(s->tmpdir, e)) == NULL)
 		return e == NULL || e->code == 0 ? ACC_EIO : e->code;
-	struct one *v = acc_grow(w->v, &w->cap, w->n + 1, sizeof *v, e);
-	if (v == NULL)
+	if (!ACC_ROOM(w->v, w->cap, w->n + 1, e))
 		return ACC_ENOMEM;
-	w->v = v;
+	struct one *v = w->v;
 	v += w->n;
 	*v = (struct one){.mate = ACC_NOMATE};
 	if (step != NULL && step->type == ACC_V_INT)

@@ -173,12 +173,9 @@ one_side(struct seq *s, bool b)
 			at = mate_of[i] + 1;
 		else if (c[i].from[0] != ACC_NOMATE &&
 			 collect(s, &k, i, at > REACH / 2 ? at - REACH / 2 : 0)) {
-			struct seq_pack *p = acc_grow(s->pack, &s->pack_cap, (size_t)s->npack + 1,
-				sizeof *p, s->e);
-			if (p == NULL)
+			if (!ACC_ROOM(s->pack, s->pack_cap, (size_t)s->npack + 1, s->e))
 				return ACC_ENOMEM;
-			s->pack = p;
-			p[s->npack++] = k;
+			s->pack[s->npack++] = k;
 		}
 	}
 	return 0;

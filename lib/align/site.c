@@ -141,19 +141,15 @@ add_frame(struct acc_sites *s, const struct frame *f, struct acc_err *e)
 {
 	struct acc_str key = {(const char *)f, sizeof *f};
 	uint64_t *n = acc_map_put(&s->by_frame, key, s->nframe);
-	struct frame *p = acc_grow(s->frame, &s->frame_cap, (size_t)s->nframe + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(s->frame, s->frame_cap, (size_t)s->nframe + 1, e))
 		return ACC_ENOMEM;
-	s->frame = p;
-	uint32_t *of = acc_grow(s->frame_of, &s->frame_of_cap, (size_t)s->nframe_of + 1, sizeof *of,
-		e);
-	if (of == NULL)
+	if (!ACC_ROOM(s->frame_of, s->frame_of_cap, (size_t)s->nframe_of + 1, e))
 		return ACC_ENOMEM;
-	s->frame_of = of;
+	uint32_t *of = s->frame_of;
 	if (n == NULL)
 		return acc_nomem(e);
 	if (*n == s->nframe)
-		p[s->nframe++] = *f;
+		s->frame[s->nframe++] = *f;
 	of[s->nframe_of++] = (uint32_t)*n;
 	return 0;
 }
@@ -182,17 +178,15 @@ acc_sites_add(struct acc_sites *s, const struct acc_rec *r, struct acc_err *e)
 	uint64_t *at = acc_map_put(&s->ids, id, ACC_NOMATE);
 	uint64_t *same = acc_map_put(&s->by_all, (struct acc_str){(char *)&t.all, sizeof t.all},
 		s->nsite);
-	struct site *p = acc_grow(s->site, &s->site_cap, (size_t)s->nsite + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(s->site, s->site_cap, (size_t)s->nsite + 1, e))
 		return ACC_ENOMEM;
-	s->site = p;
 	if (at == NULL || same == NULL)
 		return acc_nomem(e);
 	if (t.n == 0)
 		return 0;
 	*at = *same;
 	if (*same == s->nsite)
-		p[s->nsite++] = t;
+		s->site[s->nsite++] = t;
 	else
 		s->nframe_of = t.first;
 	return 0;

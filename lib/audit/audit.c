@@ -215,12 +215,11 @@ lasting(struct acc_audit *a, const struct acc_audit_job *j, const char *s)
 static int
 leave(struct acc_audit *a, const struct acc_audit_job *j, const struct acc_audited *v)
 {
-	struct left *p = acc_grow(a->left, &a->cap_left, a->nleft + 1, sizeof *p, NULL);
-	if (p == NULL)
+	if (!ACC_ROOM(a->left, a->cap_left, a->nleft + 1, NULL))
 		return ACC_ENOMEM;
-	a->left = p;
 	const uint64_t *at = acc_map_get(&a->why, acc_str(v->skip));
-	p[a->nleft] = (struct left){v->line, at != NULL ? p[*at].skip : lasting(a, j, v->skip)};
+	a->left[a->nleft] = (struct left){v->line,
+		at != NULL ? a->left[*at].skip : lasting(a, j, v->skip)};
 	if (at == NULL && acc_map_put(&a->why, acc_str(v->skip), a->nleft) == NULL)
 		return ACC_ENOMEM;
 	a->nleft++;

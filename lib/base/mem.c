@@ -140,6 +140,17 @@ acc_grow(void *p, size_t *cap, size_t n, size_t size, struct acc_err *e)
 	return q;
 }
 
+bool
+acc_room(void *array, size_t *cap, size_t n, size_t size, struct acc_err *e)
+{
+	void *p;
+	memcpy(&p, array, sizeof p);
+	p = acc_grow(p, cap, n, size, e);
+	if (p != NULL)
+		memcpy(array, &p, sizeof p);
+	return p != NULL;
+}
+
 int
 acc_by_double(const void *a, const void *b)
 {

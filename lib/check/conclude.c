@@ -8,10 +8,8 @@ static const char *const side_name[2] = {"device", "bench"};
 struct remark *
 acc_check_say(struct acc_check *ck, const char *what, struct acc_err *e)
 {
-	struct remark *p = acc_grow(ck->remark, &ck->remark_cap, ck->nremark + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(ck->remark, ck->remark_cap, ck->nremark + 1, e))
 		return NULL;
-	ck->remark = p;
 	struct remark *m = &ck->remark[ck->nremark++];
 	*m = (struct remark){.what = what};
 	return m;

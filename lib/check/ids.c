@@ -40,11 +40,8 @@ add(struct acc_check *ck, const struct acc_rec *r, const char *prefix, int side,
 			acc_as_f64(acc_get(r, prefix, "s.max"), &max);
 	measured = measured || (acc_as_f64(acc_get(r, prefix, "stat.min"), &min) &&
 				       acc_as_f64(acc_get(r, prefix, "stat.max"), &max));
-	struct tokens *grown = acc_grow(ck->tokens, &ck->tokens_cap, ck->ntokens + 1, sizeof *grown,
-		e);
-	if (grown == NULL)
+	if (!ACC_ROOM(ck->tokens, ck->tokens_cap, ck->ntokens + 1, e))
 		return ACC_ENOMEM;
-	ck->tokens = grown;
 	struct tokens *t = &ck->tokens[ck->ntokens++];
 	*t = (struct tokens){.side = side,
 		.role = role,

@@ -72,10 +72,8 @@ new_row(struct reader *rd, struct acc_str name)
 	if (name.n == 0 || memchr(name.p, ' ', name.n) != NULL)
 		return wrong(rd, "a row needs a name of one word:", name);
 	uint32_t at = acc_checklist_find(cl, name);
-	struct row *grown = acc_grow(cl->row, &cl->cap, at + 1, sizeof *grown, rd->e);
-	if (grown == NULL)
+	if (!ACC_ROOM(cl->row, cl->cap, at + 1, rd->e))
 		return ACC_ENOMEM;
-	cl->row = grown;
 	rd->row = &cl->row[at];
 	rd->rule = NULL;
 	if (at < cl->n)

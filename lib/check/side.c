@@ -16,10 +16,8 @@ acc_side_add(struct side *s, const struct acc_rec *r, const char *prefix, struct
 {
 	struct acc_str dialect = acc_get_text(r, prefix, "dialect"), text;
 	enum dialect d = acc_check_dialect_of(dialect);
-	struct param *q = acc_grow(s->p, &s->cap, s->n + 1, sizeof *q, e);
-	if (q == NULL)
+	if (!ACC_ROOM(s->p, s->cap, s->n + 1, e))
 		return ACC_ENOMEM;
-	s->p = q;
 	struct param *p = &s->p[s->n];
 	*p = (struct param){.dialect = d};
 	int rc = copy(s, acc_get_text(r, prefix, "key"), &p->key);

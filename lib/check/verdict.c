@@ -5,10 +5,8 @@
 struct verdict *
 acc_check_new(struct acc_check *ck, struct acc_err *e)
 {
-	struct verdict *p = acc_grow(ck->verdict, &ck->verdict_cap, ck->nverdict + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(ck->verdict, ck->verdict_cap, ck->nverdict + 1, e))
 		return NULL;
-	ck->verdict = p;
 	struct verdict *v = &ck->verdict[ck->nverdict++];
 	*v = (struct verdict){.row = UINT32_MAX};
 	return v;

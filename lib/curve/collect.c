@@ -83,10 +83,8 @@ get_curve(struct curve_set *s, struct acc_arena *mem, struct acc_str tag, struct
 		return NULL;
 	if (*at < s->n)
 		return &s->c[*at];
-	struct curve *grown = acc_grow(s->c, &s->cap, s->n + 1, sizeof *grown, NULL);
-	if (grown == NULL)
+	if (!ACC_ROOM(s->c, s->cap, s->n + 1, NULL))
 		return NULL;
-	s->c = grown;
 	struct curve *c = &s->c[s->n++];
 	*c = (struct curve){.tag = acc_arena_copy(mem, tag.p, tag.n),
 		.role = role_of(tag),
@@ -102,10 +100,8 @@ get_curve(struct curve_set *s, struct acc_arena *mem, struct acc_str tag, struct
 static struct acc_point *
 add_point(struct curve_set *s, struct curve *c, int64_t step)
 {
-	struct acc_point *grown = acc_grow(c->p, &c->cap, c->n + 1, sizeof *grown, NULL);
-	if (grown == NULL)
+	if (!ACC_ROOM(c->p, c->cap, c->n + 1, NULL))
 		return NULL;
-	c->p = grown;
 	struct acc_point *p = &c->p[c->n++];
 	*p = (struct acc_point){.step = step, .order = s->order++, .rank = -1, .v = {NAN, NAN}};
 	return p;

@@ -11,10 +11,8 @@ static const char *const side_name[2] = {"device", "bench"};
 struct remark *
 acc_curve_say(struct acc_curves *cs, const char *what, struct acc_err *e)
 {
-	struct remark *p = acc_grow(cs->remark, &cs->remark_cap, cs->nremark + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(cs->remark, cs->remark_cap, cs->nremark + 1, e))
 		return NULL;
-	cs->remark = p;
 	struct remark *m = &cs->remark[cs->nremark++];
 	*m = (struct remark){.what = what,
 		.step = INT64_MIN,

@@ -40,13 +40,10 @@ int
 acc_curves_add(struct acc_curves *cs, const struct acc_rec *r, unsigned noise, struct acc_err *e)
 {
 	if (noise >= cs->nset) {
-		struct curve_set *p = acc_grow(cs->set, &cs->set_cap, (size_t)noise + 1, sizeof *p,
-			e);
-		if (p == NULL)
+		if (!ACC_ROOM(cs->set, cs->set_cap, (size_t)noise + 1, e))
 			return ACC_ENOMEM;
-		cs->set = p;
 		while (cs->nset <= noise)
-			p[cs->nset++] = (struct curve_set){.n = 0};
+			cs->set[cs->nset++] = (struct curve_set){.n = 0};
 	}
 	return acc_curve_take(&cs->set[noise], &cs->mem, r, e);
 }

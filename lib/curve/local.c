@@ -76,10 +76,8 @@ static int
 merge(struct norm *to, struct norm *from, struct acc_err *e)
 {
 	struct curve *c = to->c, *d = from->c;
-	struct acc_point *grown = acc_grow(c->p, &c->cap, c->n + d->n, sizeof *grown, e);
-	if (grown == NULL)
+	if (!ACC_ROOM(c->p, c->cap, c->n + d->n, e))
 		return ACC_ENOMEM;
-	c->p = grown;
 	memcpy(c->p + c->n, d->p, d->n * sizeof *d->p);
 	c->n += d->n;
 	for (int s = 0; s < 2; s++)

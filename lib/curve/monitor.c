@@ -132,10 +132,8 @@ gather(struct monitor *m, struct acc_err *e)
 		struct watched w = {.c = &s->c[i], .step = INT64_MAX};
 		if (strcmp(w.c->cls, "monitor") != 0 || w.c->f.n == 0 || !take_apart(w.c->base, &w))
 			continue;
-		struct watched *p = acc_grow(m->w, &m->cap, m->n + 1, sizeof *p, e);
-		if (p == NULL)
+		if (!ACC_ROOM(m->w, m->cap, m->n + 1, e))
 			return ACC_ENOMEM;
-		m->w = p;
 		m->w[m->n++] = w;
 		m->first = w.c->f.begin < m->first ? w.c->f.begin : m->first;
 	}
@@ -176,11 +174,8 @@ measure_scale(struct monitor *m, const struct watched *w, struct acc_err *e)
 		if (at == NULL)
 			return acc_nomem(e);
 		if (*at == m->nmost) {
-			double *most = acc_grow(m->most, &m->cap_most, m->nmost + 1, sizeof *most,
-				e);
-			if (most == NULL)
+			if (!ACC_ROOM(m->most, m->cap_most, m->nmost + 1, e))
 				return ACC_ENOMEM;
-			m->most = most;
 			m->most[m->nmost++] = 0;
 		}
 		m->most[*at] = fmax(m->most[*at], fmax(fabs(p->v[0]), fabs(p->v[1])));

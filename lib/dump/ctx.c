@@ -13,10 +13,8 @@ acc_dump_src_at(struct acc_dump_ctx *c, struct acc_str id)
 	uint64_t *at = acc_map_put(&c->src_at, id, c->nsrc);
 	if (at == NULL || *at < c->nsrc)
 		return at == NULL ? NULL : &c->src[*at];
-	struct dump_src *p = acc_grow(c->src, &c->cap, c->nsrc + 1, sizeof *p, NULL);
-	if (p == NULL)
+	if (!ACC_ROOM(c->src, c->cap, c->nsrc + 1, NULL))
 		return NULL;
-	c->src = p;
 	struct dump_src *s = &c->src[c->nsrc];
 	*s = (struct dump_src){.step = -1, .rank = -1, .proc = -1};
 	snprintf(s->id, sizeof s->id, "%.*s", ACC_PRS(id));

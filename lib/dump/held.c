@@ -67,11 +67,9 @@ is_in(const char *forms, const char *form)
 static int
 add_other(struct acc_holding *j, const char *name, const char *what, struct acc_err *e)
 {
-	struct acc_held_other *o = acc_grow(j->other, &j->cap_other, j->nother + 1, sizeof *o, e);
-	if (o == NULL)
+	if (!ACC_ROOM(j->other, j->cap_other, j->nother + 1, e))
 		return acc_nomem(e);
-	j->other = o;
-	o[j->nother++] = (struct acc_held_other){name, what};
+	j->other[j->nother++] = (struct acc_held_other){name, what};
 	return 0;
 }
 

@@ -27,10 +27,9 @@ acc_dump_heard(struct acc_dump_ctx *c, const struct acc_val *log, int status)
 		c->status = status;
 	if (log == NULL || log->n == 0)
 		return 0;
-	struct acc_str *p = acc_grow(c->log, &c->cap_log, c->nlog + log->n, sizeof *p, NULL);
-	if (p == NULL)
+	if (!ACC_ROOM(c->log, c->cap_log, c->nlog + log->n, NULL))
 		return ACC_ENOMEM;
-	c->log = p;
+	struct acc_str *p = c->log;
 	for (uint32_t i = 0; i < log->n; i++) {
 		const char *copy = acc_arena_copy(&c->mem, log->texts[i].p, log->texts[i].n);
 		if (copy == NULL)

@@ -330,11 +330,8 @@ add_call(struct acc_fold *f, uint32_t step, uint32_t of, struct fold_numbers *n,
 	if (rc < 0 || c == NULL)
 		return ACC_ENOMEM;
 	r->call = c;
-	struct fold_item *it = acc_grow(r->item, &r->item_cap, (size_t)r->nitem + k->n + 1,
-		sizeof *it, e);
-	if (it == NULL)
+	if (!ACC_ROOM(r->item, r->item_cap, (size_t)r->nitem + k->n + 1, e))
 		return ACC_ENOMEM;
-	r->item = it;
 	c += r->ncall;
 	*c = *k;
 	c->segment = step;
@@ -343,8 +340,8 @@ add_call(struct acc_fold *f, uint32_t step, uint32_t of, struct fold_numbers *n,
 	c->call = v->number >= 0 ? v->number : c->call;
 	c->twin = acc_fold_twin(c->base, c->call, c->dir);
 	for (uint32_t i = 0; i < k->n && rc == 0; i++) {
-		it[r->nitem] = g->device.item[k->first + i];
-		rc = fill_item(g, t, v, i, &it[r->nitem++], e);
+		r->item[r->nitem] = g->device.item[k->first + i];
+		rc = fill_item(g, t, v, i, &r->item[r->nitem++], e);
 	}
 	rc = rc < 0 ? rc : acc_fold_index(r, r->ncall, e);
 	r->ncall++;
@@ -361,12 +358,9 @@ acc_fold_both_build(struct acc_fold *f, const struct fold_mesh *m, struct acc_er
 	int rc = acc_fold_steps(g, m, e);
 	for (uint32_t s = 0; s < g->nstep && rc == 0; s++) {
 		struct fold_numbers n = {.count = {0}};
-		struct fold_segment *x = acc_grow(r->segment, &r->segment_cap,
-			(size_t)r->nsegment + 1, sizeof *x, e);
-		if (x == NULL)
+		if (!ACC_ROOM(r->segment, r->segment_cap, (size_t)r->nsegment + 1, e))
 			return ACC_ENOMEM;
-		r->segment = x;
-		x[r->nsegment++] = (struct fold_segment){.step = g->step[s].step,
+		r->segment[r->nsegment++] = (struct fold_segment){.step = g->step[s].step,
 			.rank = g->device.segment[g->step[s].segment[0]].rank,
 			.first = r->ncall};
 		for (uint32_t i = 0; i < g->step[s].nv && rc == 0; i++)

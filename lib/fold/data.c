@@ -243,11 +243,9 @@ acc_fold_readable(struct acc_fold *f, const struct fold_plan *p, const struct fo
 int
 acc_fold_remember(struct acc_fold *f, const struct fold_plan *p, struct acc_err *e)
 {
-	struct fold_plan *all = acc_grow(f->plan, &f->plan_cap, f->nplan + 1, sizeof *all, e);
-	if (all == NULL)
+	if (!ACC_ROOM(f->plan, f->plan_cap, f->nplan + 1, e))
 		return ACC_ENOMEM;
-	f->plan = all;
-	all[f->nplan++] = *p;
+	f->plan[f->nplan++] = *p;
 	return 1;
 }
 

@@ -185,11 +185,9 @@ vote(struct order *o, const struct known *a, const struct known *b, struct acc_e
 			o->next[i].votes++;
 			return 0;
 		}
-	struct next *v = acc_grow(o->next, &o->cap, (size_t)o->nnext + 1, sizeof *v, e);
-	if (v == NULL)
+	if (!ACC_ROOM(o->next, o->cap, (size_t)o->nnext + 1, e))
 		return ACC_ENOMEM;
-	o->next = v;
-	v[o->nnext++] = own;
+	o->next[o->nnext++] = own;
 	return 0;
 }
 

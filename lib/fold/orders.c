@@ -60,11 +60,9 @@ order_of(const struct acc_fold *f, uint64_t id)
 static struct fold_order *
 new_order(struct acc_fold *f, uint64_t id, struct acc_err *e)
 {
-	struct fold_order *o = acc_grow(f->order, &f->order_cap, (size_t)f->norder + 1, sizeof *o,
-		e);
-	if (o == NULL)
+	if (!ACC_ROOM(f->order, f->order_cap, (size_t)f->norder + 1, e))
 		return NULL;
-	f->order = o;
+	struct fold_order *o = f->order;
 	o += f->norder;
 	*o = (struct fold_order){.npiece = 0};
 	return acc_ids_put(&f->by_order, id, f->norder++, false, e) < 0 ? NULL : o;

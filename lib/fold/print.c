@@ -250,17 +250,15 @@ parse_line(struct acc_fold *f, struct acc_str s, struct acc_err *e)
 		return acc_fail(e, ACC_EFORMAT,
 			f->mesh_given ? "the layout has not as many axes as the mesh"
 				      : "a layout before the line of the mesh");
-	struct fold_class *c = acc_grow(f->cls, &f->cls_cap, (size_t)f->ncls + 1, sizeof *c, e);
-	if (c == NULL)
+	if (!ACC_ROOM(f->cls, f->cls_cap, (size_t)f->ncls + 1, e))
 		return ACC_ENOMEM;
-	f->cls = c;
 	uint32_t at = acc_ids_get(&f->by_class, id);
 	if (at == ACC_NOID) {
 		at = f->ncls++;
-		c[at] = (struct fold_class){.id = id, .at = FOLD_NOWHERE};
+		f->cls[at] = (struct fold_class){.id = id, .at = FOLD_NOWHERE};
 	}
-	c[at].given = l;
-	c[at].is_given = true;
+	f->cls[at].given = l;
+	f->cls[at].is_given = true;
 	return acc_ids_put(&f->by_class, id, at, false, e);
 }
 

@@ -278,10 +278,9 @@ new_call(struct fold_side *s, struct fold_segment *seg, const struct acc_rec *r,
 	struct acc_str op = acc_get_text(r, "", "op"), pass = acc_get_text(r, "", "pass");
 	struct acc_str stack = acc_get_text(r, "", "stack");
 	uint32_t at = s->ncall, segment = (uint32_t)(seg - s->segment);
-	struct fold_call *k = acc_grow(s->call, &s->call_cap, (size_t)at + 1, sizeof *k, e);
-	if (k == NULL)
+	if (!ACC_ROOM(s->call, s->call_cap, (size_t)at + 1, e))
 		return ACC_ENOMEM;
-	s->call = k;
+	struct fold_call *k = s->call;
 	k += s->ncall++;
 	seg->n++;
 	*k = (struct fold_call){.key = text_id(key),
@@ -337,10 +336,9 @@ add_item(struct fold_side *s, const struct acc_rec *r, uint64_t at, struct acc_e
 		if (rc < 0)
 			return rc;
 	}
-	struct fold_item *it = acc_grow(s->item, &s->item_cap, (size_t)s->nitem + 1, sizeof *it, e);
-	if (it == NULL)
+	if (!ACC_ROOM(s->item, s->item_cap, (size_t)s->nitem + 1, e))
 		return ACC_ENOMEM;
-	s->item = it;
+	struct fold_item *it = s->item;
 	it += s->nitem++;
 	s->call[s->ncall - 1].n++;
 	*it = (struct fold_item){.at = at, .pos = id3(text_id(io), text_id(pos), 2)};
@@ -391,10 +389,9 @@ acc_fold_add(struct acc_fold *f, bool reference, const struct acc_rec *r, struct
 		return 0;
 	int rc = acc_spool_put(f->spool, r, &at, e);
 	if (rc == 0 && !reference) {
-		uint64_t *all = acc_grow(f->all, &f->all_cap, f->nall + 1, sizeof *all, e);
-		if (all == NULL)
+		if (!ACC_ROOM(f->all, f->all_cap, f->nall + 1, e))
 			return ACC_ENOMEM;
-		f->all = all;
+		uint64_t *all = f->all;
 		all[f->nall++] = at;
 		if (acc_rec_is(r, "stack"))
 			rc = add_stack(f, r, at, e);

@@ -81,10 +81,9 @@ close_run(const struct fold_side *s, struct fold_runs *t, struct fold_run *r, ui
 static struct fold_run *
 open_run(struct fold_runs *t, uint32_t first, bool back, bool hands, struct acc_err *e)
 {
-	struct fold_run *r = acc_grow(t->run, &t->cap, (size_t)t->n + 1, sizeof *r, e);
-	if (r == NULL)
+	if (!ACC_ROOM(t->run, t->cap, (size_t)t->n + 1, e))
 		return NULL;
-	t->run = r;
+	struct fold_run *r = t->run;
 	r += t->n++;
 	*r = (struct fold_run){.first = first, .plain = t->nplain, .back = back, .hands = hands};
 	return r;
@@ -168,10 +167,9 @@ split_head(const struct fold_side *s, struct fold_runs *t, struct acc_err *e)
 		n++;
 	if (n == 0 || n == t->run[0].nplain || t->run[0].back || t->run[0].hands)
 		return 0;
-	struct fold_run *r = acc_grow(t->run, &t->cap, (size_t)t->n + 1, sizeof *r, e);
-	if (r == NULL)
+	if (!ACC_ROOM(t->run, t->cap, (size_t)t->n + 1, e))
 		return ACC_ENOMEM;
-	t->run = r;
+	struct fold_run *r = t->run;
 	memmove(r + 1, r, t->n++ * sizeof *r);
 	uint32_t at = t->plain[n];
 	r[1].first = at;

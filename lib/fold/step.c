@@ -29,14 +29,12 @@ put_virtual(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, 
 {
 	if (stays_within(f, t, &f->device.call[call]))
 		return 0;
-	struct fold_virtual *v = acc_grow(t->v, &t->vcap, (size_t)t->nv + 1, sizeof *v, e);
-	if (v == NULL)
+	if (!ACC_ROOM(t->v, t->vcap, (size_t)t->nv + 1, e))
 		return ACC_ENOMEM;
-	t->v = v;
-	uint32_t *c = acc_grow(t->call, &t->callcap, t->ncall + m->zip, sizeof *c, e);
-	if (c == NULL)
+	struct fold_virtual *v = t->v;
+	if (!ACC_ROOM(t->call, t->callcap, t->ncall + m->zip, e))
 		return ACC_ENOMEM;
-	t->call = c;
+	uint32_t *c = t->call;
 	v[t->nv++] = (struct fold_virtual){.rank = (uint32_t)t->ncall,
 		.mate = FOLD_NONE,
 		.stage = stage,
@@ -291,11 +289,9 @@ likeness(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *
 static int
 add_edge(struct chain *c, uint32_t i, uint32_t j, double weight, struct acc_err *e)
 {
-	struct edge *x = acc_grow(c->edge, &c->cap, (size_t)c->n + 1, sizeof *x, e);
-	if (x == NULL)
+	if (!ACC_ROOM(c->edge, c->cap, (size_t)c->n + 1, e))
 		return ACC_ENOMEM;
-	c->edge = x;
-	x[c->n++] = (struct edge){i, j, weight, -1};
+	c->edge[c->n++] = (struct edge){i, j, weight, -1};
 	return 0;
 }
 

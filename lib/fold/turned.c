@@ -75,12 +75,9 @@ find_cuts(const struct fold_side *s, struct turned *t, struct acc_err *e)
 					rc = acc_ids_put(&t->by_tensor, id, AMBIGUOUS, true, e);
 				continue;
 			}
-			struct cut *p = acc_grow(t->cut, &t->cut_cap, (size_t)t->ncut + 1,
-				sizeof *p, e);
-			if (p == NULL)
+			if (!ACC_ROOM(t->cut, t->cut_cap, (size_t)t->ncut + 1, e))
 				return ACC_ENOMEM;
-			t->cut = p;
-			p[t->ncut] = (struct cut){c, nth};
+			t->cut[t->ncut] = (struct cut){c, nth};
 			rc = acc_ids_put(&t->by_tensor, id, t->ncut++, false, e);
 		}
 	}
@@ -124,10 +121,9 @@ take(struct acc_fold *f, struct turned *o, uint32_t step, uint32_t virtual, uint
 	}
 	if (!varies || cls == FOLD_NONE)
 		return 0;
-	struct taken *p = acc_grow(o->taken, &o->taken_cap, (size_t)o->ntaken + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(o->taken, o->taken_cap, (size_t)o->ntaken + 1, e))
 		return ACC_ENOMEM;
-	o->taken = p;
+	struct taken *p = o->taken;
 	p += o->ntaken++;
 	*p = (struct taken){place_of(step, virtual, item), cls, order, pair_id(cls, order),
 		o->cut[first].call};

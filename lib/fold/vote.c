@@ -55,10 +55,9 @@ class_of(struct acc_fold *f, uint64_t h, const struct fold_item *it, struct acc_
 		f->cls[at].at = it->at;
 	if (at != ACC_NOID)
 		return &f->cls[at];
-	struct fold_class *c = acc_grow(f->cls, &f->cls_cap, (size_t)f->ncls + 1, sizeof *c, e);
-	if (c == NULL)
+	if (!ACC_ROOM(f->cls, f->cls_cap, (size_t)f->ncls + 1, e))
 		return NULL;
-	f->cls = c;
+	struct fold_class *c = f->cls;
 	c += f->ncls;
 	*c = (struct fold_class){.id = h, .at = it->at};
 	return acc_ids_put(&f->by_class, h, f->ncls++, false, e) < 0 ? NULL : c;

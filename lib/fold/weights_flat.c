@@ -36,13 +36,11 @@ acc_flat_release(struct fold_parts *v)
 struct fold_part *
 acc_flat_add(struct fold_parts *v, const struct fold_part *p, struct acc_err *e)
 {
-	struct fold_part *own = acc_grow(v->p, &v->cap, (size_t)v->n + 1, sizeof *own, e);
-	if (own == NULL)
+	if (!ACC_ROOM(v->p, v->cap, (size_t)v->n + 1, e))
 		return NULL;
-	v->p = own;
-	own[v->n] = *p;
-	own[v->n].n = v->n;
-	return &own[v->n++];
+	v->p[v->n] = *p;
+	v->p[v->n].n = v->n;
+	return &v->p[v->n++];
 }
 
 int
@@ -53,12 +51,9 @@ acc_flat_cut(struct fold_cuts *c, const struct fold_part *const *flat, uint32_t 
 		int64_t has = count_of(flat[i]);
 		if (from < has) {
 			int64_t take = has - from < n ? has - from : n;
-			struct fold_stretch *v = acc_grow(c->v, &c->cap, (size_t)c->n + 1,
-				sizeof *v, e);
-			if (v == NULL)
+			if (!ACC_ROOM(c->v, c->cap, (size_t)c->n + 1, e))
 				return ACC_ENOMEM;
-			c->v = v;
-			v[c->n++] = (struct fold_stretch){.at = flat[i]->at,
+			c->v[c->n++] = (struct fold_stretch){.at = flat[i]->at,
 				.from = (uint64_t)from,
 				.n = (uint64_t)take,
 				.rank = flat[i]->rank};

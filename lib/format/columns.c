@@ -131,10 +131,8 @@ put_value(struct acc_json_blocks *b, struct column *c, const struct acc_val *v, 
 	/* A key twice, which no reader lets pass: a row has one value. */
 	if (c->n > 0 && c->v[c->n - 1].row == b->rows)
 		return 0;
-	struct value *to = acc_grow(c->v, &c->cap, c->n + 1, sizeof *to, NULL);
-	if (to == NULL)
+	if (!ACC_ROOM(c->v, c->cap, c->n + 1, NULL))
 		return acc_nomem(e);
-	c->v = to;
 	if (v->type == ACC_V_TEXT && acc_str_ends(c->key, "s.hash")) {
 		uint64_t *at = acc_map_put(&b->numbers[1], v->s, b->numbers[1].n);
 		id = at == NULL ? -1 : (int64_t)*at;

@@ -191,10 +191,9 @@ peer(struct acc_network *n, const struct acc_rec *r, uint32_t rank, struct acc_e
 		!acc_as_int(acc_opcall_get(r, "value"), &whom))
 		return 0;
 	const size_t had = n->peers_cap;
-	struct acc_net_peer *p = acc_grow(n->peer, &n->peers_cap, (size_t)rank + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(n->peer, n->peers_cap, (size_t)rank + 1, e))
 		return ACC_ENOMEM;
-	n->peer = p;
+	struct acc_net_peer *p = n->peer;
 	if (n->peers_cap > had)
 		memset(p + had, 0, (n->peers_cap - had) * sizeof *p);
 	if (!p[rank].known)

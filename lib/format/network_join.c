@@ -81,10 +81,9 @@ find_stages(struct acc_network *n, struct acc_err *e)
 static int
 add(struct acc_network *n, uint32_t parent, uint32_t rank, uint32_t *out, struct acc_err *e)
 {
-	struct acc_net_node *p = acc_grow(n->node, &n->nodes_cap, n->nnodes + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(n->node, n->nodes_cap, n->nnodes + 1, e))
 		return ACC_ENOMEM;
-	n->node = p;
+	struct acc_net_node *p = n->node;
 	const uint32_t me = (uint32_t)n->nnodes++;
 	p[me] = (struct acc_net_node){.parent = parent, .visitor = ACC_NOID};
 	*out = me;

@@ -79,10 +79,9 @@ call_of(struct acc_opcalls *o, const struct acc_rec *r, struct acc_str key, stru
 	struct acc_opcall *last = o->n > 0 ? &o->v[o->n - 1] : NULL;
 	if (last != NULL && last->place == place && acc_str_eq(last->key, key))
 		return last;
-	struct acc_opcall *p = acc_grow(o->v, &o->cap, o->n + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(o->v, o->cap, o->n + 1, e))
 		return NULL;
-	o->v = p;
+	struct acc_opcall *p = o->v;
 	p += o->n;
 	*p = (struct acc_opcall){.key = keep(o, key),
 		.pass = keep(o, acc_opcall_text(r, "pass")),
@@ -178,11 +177,9 @@ follow(struct acc_opcalls *o, const struct acc_rec *r, struct acc_err *e)
 	for (size_t i = o->nflow; i > 0 && o->flow[i - 1].to == me; i--)
 		if (o->flow[i - 1].from == from)
 			return 0;
-	struct acc_flow *p = acc_grow(o->flow, &o->flow_cap, o->nflow + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(o->flow, o->flow_cap, o->nflow + 1, e))
 		return ACC_ENOMEM;
-	o->flow = p;
-	p[o->nflow++] = (struct acc_flow){from, me};
+	o->flow[o->nflow++] = (struct acc_flow){from, me};
 	return 0;
 }
 

@@ -125,11 +125,9 @@ name_other(struct acc_sides *s, const struct acc_rec *r, struct acc_arena *mem, 
 	const struct acc_str a = acc_get_text(r, "a.", "key"), b = acc_get_text(r, "b.", "key");
 	if (a.n == 0 || b.n == 0 || acc_str_eq(a, b) || acc_map_get(&s->other, a) != NULL)
 		return 0;
-	struct acc_str *key = acc_grow(s->key, &s->cap, s->nkeys + 1, sizeof *key, e);
-	if (key == NULL)
+	if (!ACC_ROOM(s->key, s->cap, s->nkeys + 1, e))
 		return ACC_ENOMEM;
-	s->key = key;
-	key[s->nkeys] = acc_arena_str(mem, b);
+	s->key[s->nkeys] = acc_arena_str(mem, b);
 	return acc_map_put(&s->other, a, s->nkeys++) == NULL ? acc_nomem(e) : 0;
 }
 

@@ -39,10 +39,8 @@ put(struct acc_vocabulary *v, int64_t id, struct acc_str text, struct acc_err *e
 	static const char space[] = "\xc4\xa0"; /* U+0120, the byte of a blank */
 	if (id < 0 || id >= MOST_PIECES)
 		return acc_fail(e, ACC_EFORMAT, "a token has the number %lld", (long long)id);
-	struct acc_str *grown = acc_grow(v->piece, &v->cap, (size_t)id + 1, sizeof *grown, e);
-	if (grown == NULL)
+	if (!ACC_ROOM(v->piece, v->cap, (size_t)id + 1, e))
 		return ACC_ENOMEM;
-	v->piece = grown;
 	for (; v->n <= (size_t)id; v->n++)
 		v->piece[v->n] = (struct acc_str){NULL, 0};
 	v->piece[id] = (struct acc_str){acc_arena_copy(&v->mem, text.p, text.n), text.n};

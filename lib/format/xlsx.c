@@ -198,10 +198,9 @@ static struct xlsx_sheet *
 add_sheet(struct xlsx_book *s, struct xlsx_table *t, const char *place, unsigned part,
 	struct acc_err *e)
 {
-	struct xlsx_sheet *p = acc_grow(s->sheet, &s->cap, s->nsheets + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(s->sheet, s->cap, s->nsheets + 1, e))
 		return NULL;
-	s->sheet = p;
+	struct xlsx_sheet *p = s->sheet;
 	if (s->nsheets == SHEETS) {
 		acc_fail(e, ACC_ELIMIT, "more than %d sheets: choose steps or ranks", SHEETS);
 		return NULL;

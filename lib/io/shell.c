@@ -125,10 +125,8 @@ keep(struct reader *rd, struct shell_raw w)
 	if (rd->nword == SHELL_WORDS)
 		return acc_fail(rd->sh.e, ACC_ELIMIT, "line %u: more than %d words", w.line,
 			SHELL_WORDS);
-	struct shell_raw *p = acc_grow(rd->word, &rd->word_cap, rd->nword + 1, sizeof *p, rd->sh.e);
-	if (p == NULL)
+	if (!ACC_ROOM(rd->word, rd->word_cap, rd->nword + 1, rd->sh.e))
 		return ACC_ENOMEM;
-	rd->word = p;
 	rd->word[rd->nword++] = w;
 	return 0;
 }
@@ -173,11 +171,8 @@ set(struct reader *rd, struct acc_str name, const struct shell_words *w, bool ar
 		return acc_fail(sh->e, ACC_ELIMIT, "line %u: more than %d variables", rd->line,
 			VARS);
 	if (v == NULL && sh->nvar == sh->var_cap) {
-		struct shell_var *grown = acc_grow(sh->var, &sh->var_cap, sh->nvar + 1,
-			sizeof *grown, sh->e);
-		if (grown == NULL)
+		if (!ACC_ROOM(sh->var, sh->var_cap, sh->nvar + 1, sh->e))
 			return ACC_ENOMEM;
-		sh->var = grown;
 	}
 	if (v == NULL) {
 		v = &sh->var[sh->nvar++];

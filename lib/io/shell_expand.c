@@ -75,10 +75,8 @@ acc_shell_push(struct shell *sh, struct shell_words *out, const struct acc_shell
 	if (out->n == SHELL_WORDS)
 		return acc_fail(sh->e, ACC_ELIMIT, "line %u: more than %d words", w->line,
 			SHELL_WORDS);
-	struct acc_shell_word *p = acc_grow(out->w, &out->cap, out->n + 1, sizeof *p, sh->e);
-	if (p == NULL)
+	if (!ACC_ROOM(out->w, out->cap, out->n + 1, sh->e))
 		return ACC_ENOMEM;
-	out->w = p;
 	out->w[out->n++] = *w;
 	return 0;
 }

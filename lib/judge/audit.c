@@ -120,11 +120,8 @@ acc_audit_learn(struct scan *s)
 		if (it->call == ACC_NOCALL || it->exact || acc_is_input(it) ||
 			isnan(it->audit[ACC_A]))
 			continue;
-		void *p = acc_grow(s->usual, &s->usual_cap, (size_t)s->nusual + 1, sizeof *s->usual,
-			NULL);
-		if (p == NULL)
+		if (!ACC_ROOM(s->usual, s->usual_cap, (size_t)s->nusual + 1, NULL))
 			return ACC_ENOMEM;
-		s->usual = p;
 		s->usual[s->nusual++] = (struct usual){class_of(s, it), it->audit[ACC_A]};
 	}
 	if (s->nusual > 1)

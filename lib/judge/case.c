@@ -487,11 +487,8 @@ int
 acc_case_mark(struct acc_case *c, struct acc_item *it, const struct acc_verdict *v,
 	struct acc_err *e)
 {
-	void *p = acc_grow(c->verdict, &c->verdict_cap, (size_t)c->nverdict + 1, sizeof *c->verdict,
-		e);
-	if (p == NULL)
+	if (!ACC_ROOM(c->verdict, c->verdict_cap, (size_t)c->nverdict + 1, e))
 		return ACC_ENOMEM;
-	c->verdict = p;
 	c->verdict[c->nverdict++] = *v;
 	it->mark = c->nverdict;
 	return 0;
@@ -500,11 +497,8 @@ acc_case_mark(struct acc_case *c, struct acc_item *it, const struct acc_verdict 
 struct acc_finding *
 acc_case_find(struct acc_case *c, const char *what, struct acc_err *e)
 {
-	void *p = acc_grow(c->finding, &c->finding_cap, (size_t)c->nfinding + 1, sizeof *c->finding,
-		e);
-	if (p == NULL)
+	if (!ACC_ROOM(c->finding, c->finding_cap, (size_t)c->nfinding + 1, e))
 		return NULL;
-	c->finding = p;
 	struct acc_finding *f = &c->finding[c->nfinding++];
 	*f = (struct acc_finding){.what = what};
 	f->step = f->rank = f->seq = f->comm = INT64_MIN;

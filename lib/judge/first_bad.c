@@ -19,10 +19,8 @@ acc_suspect_add(struct scan *s, const struct suspect *x)
 {
 	if (s->learning)
 		return 0;
-	void *p = acc_grow(s->suspect, &s->suspect_cap, s->nsuspect + 1, sizeof *s->suspect, NULL);
-	if (p == NULL)
+	if (!ACC_ROOM(s->suspect, s->suspect_cap, s->nsuspect + 1, NULL))
 		return ACC_ENOMEM;
-	s->suspect = p;
 	s->suspect[s->nsuspect] = *x;
 	s->suspect[s->nsuspect++].guess = x->guess || acc_module_agrees(s->c, x) ||
 					  (s->two && !x->audit && acc_is_guess(s, x));

@@ -82,10 +82,8 @@ look(struct ignoring *g, uint32_t call, struct acc_err *e)
 			return rc;
 		if (!yes)
 			continue;
-		void *p = acc_grow(g->l, &g->cap, g->n + 1, sizeof *g->l, e);
-		if (p == NULL)
+		if (!ACC_ROOM(g->l, g->cap, g->n + 1, e))
 			return ACC_ENOMEM;
-		g->l = p;
 		l.id[ACC_A] = it->id[ACC_A];
 		l.id[ACC_B] = it->id[ACC_B];
 		g->l[g->n++] = l;

@@ -79,10 +79,8 @@ score_make(struct masks *m, const struct acc_item *it, struct acc_err *e)
 	struct score *old = score_of(m, it);
 	if (old != NULL)
 		return old;
-	void *p = acc_grow(m->score, &m->cap, (size_t)m->n + 1, sizeof *m->score, e);
-	if (p == NULL)
+	if (!ACC_ROOM(m->score, m->cap, (size_t)m->n + 1, e))
 		return NULL;
-	m->score = p;
 	m->score[m->n] = (struct score){.bad = it->id[ACC_B] == 0};
 	uint64_t id = acc_id_with(it->id[ACC_B], m->c->call[it->call].segment);
 	return acc_ids_put(&m->of, id, m->n, true, e) < 0 ? NULL : &m->score[m->n++];

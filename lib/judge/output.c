@@ -12,10 +12,8 @@ excess(struct scan *s, const struct acc_call *k, double unit, double by, bool st
 	double cap = acc_unit_low(unit)  ? LIMIT_LEARN_LOW
 		     : acc_multiplies(k) ? LIMIT_LEARN_PRODUCTS
 					 : LIMIT_LEARN_OTHER;
-	void *p = acc_grow(s->excess, &s->excess_cap, s->nexcess + 1, sizeof *s->excess, NULL);
-	if (p == NULL)
+	if (!ACC_ROOM(s->excess, s->excess_cap, s->nexcess + 1, NULL))
 		return ACC_ENOMEM;
-	s->excess = p;
 	s->excess[s->nexcess++] = (struct excess){acc_noise_class(k, unit), fmin(by, cap), stat};
 	return 0;
 }

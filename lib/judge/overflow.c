@@ -290,10 +290,8 @@ collect(const struct acc_case *c, const struct acc_ranks *t, struct begins *b)
 		clean += d == FINE && !begun;
 		if (d == FINE || (d == GETS && begun))
 			continue;
-		void *p = acc_grow(b->v, &b->cap, b->n + 1, sizeof *b->v, NULL);
-		if (p == NULL)
+		if (!ACC_ROOM(b->v, b->cap, b->n + 1, NULL))
 			return ACC_ENOMEM;
-		b->v = p;
 		b->v[b->n++] = (struct begin){i, clean, d, h, NULL};
 		begun = true;
 	}

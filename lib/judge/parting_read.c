@@ -65,10 +65,8 @@ step_of(struct parting *part, struct acc_ids *known, uint32_t call, const struct
 			d->step[*out].seq = seq;
 		return 0;
 	}
-	void *p = acc_grow(d->step, &d->step_cap, (size_t)d->nstep + 1, sizeof *d->step, e);
-	if (p == NULL)
+	if (!ACC_ROOM(d->step, d->step_cap, (size_t)d->nstep + 1, e))
 		return ACC_ENOMEM;
-	d->step = p;
 	*out = d->nstep++;
 	d->step[*out] = (struct part_step){.name = acc_arena_copy(&part->c->mem, key.p, key.n),
 		.key = id,
@@ -107,10 +105,8 @@ take(struct parting *p, uint32_t i, const struct acc_rec *r, int side, uint32_t 
 	for (int k = 0; k < PART_STATS; k++)
 		v.real &= isfinite(v.stat[k]) != 0;
 	v.real &= v.stat[PART_NORM] > 0;
-	void *q = acc_grow(d->value, &d->value_cap, (size_t)d->nvalue + 1, sizeof *d->value, e);
-	if (q == NULL)
+	if (!ACC_ROOM(d->value, d->value_cap, (size_t)d->nvalue + 1, e))
 		return ACC_ENOMEM;
-	d->value = q;
 	d->value[d->nvalue++] = v;
 	return 0;
 }

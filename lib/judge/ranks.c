@@ -75,10 +75,8 @@ add(struct acc_ranks *t, struct acc_case *c, struct acc_map *seen, uint32_t call
 	int rc = read_partners(c, k, &p, e);
 	if (rc < 0)
 		return rc;
-	void *grown = acc_grow(t->event, &t->cap, t->n + 1, sizeof *t->event, e);
-	if (grown == NULL)
+	if (!ACC_ROOM(t->event, t->cap, t->n + 1, e))
 		return ACC_ENOMEM;
-	t->event = grown;
 	uint64_t id[6] = {(uint64_t)k->step, k->backward, k->op_id, p.group, 0, 0};
 	if (p.sends || p.receives) {
 		id[2] = 0;

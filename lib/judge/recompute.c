@@ -137,10 +137,8 @@ acc_recompute_knows(const struct acc_recompute *t, uint32_t call)
 static int
 fed(struct acc_recompute *t, uint32_t item, struct acc_err *e)
 {
-	void *p = acc_grow(t->fed, &t->fed_cap, t->nfed + 1, sizeof *t->fed, e);
-	if (p == NULL)
+	if (!ACC_ROOM(t->fed, t->fed_cap, t->nfed + 1, e))
 		return ACC_ENOMEM;
-	t->fed = p;
 	t->fed[t->nfed++] = item;
 	return 0;
 }

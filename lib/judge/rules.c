@@ -89,18 +89,12 @@ static int
 grow(struct group *g, struct acc_err *e)
 {
 	size_t n = (size_t)g->n + 1;
-	struct expr_row *row = acc_grow(g->row, &g->row_cap, n, sizeof *row, e);
-	if (row == NULL)
+	if (!ACC_ROOM(g->row, g->row_cap, n, e))
 		return ACC_ENOMEM;
-	g->row = row;
-	uint32_t *item = acc_grow(g->item, &g->item_cap, n, sizeof *item, e);
-	if (item == NULL)
+	if (!ACC_ROOM(g->item, g->item_cap, n, e))
 		return ACC_ENOMEM;
-	g->item = item;
-	struct row_verdict *said = acc_grow(g->said, &g->said_cap, n, sizeof *said, e);
-	if (said == NULL)
+	if (!ACC_ROOM(g->said, g->said_cap, n, e))
 		return ACC_ENOMEM;
-	g->said = said;
 	return 0;
 }
 

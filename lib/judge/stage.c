@@ -35,10 +35,9 @@ add_peer(struct stage *s, int64_t rank, struct acc_err *e)
 		at++;
 	if (at < s->n && s->peer[at] == rank)
 		return 0;
-	int64_t *p = acc_grow(s->peer, &s->cap, (size_t)s->n + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(s->peer, s->cap, (size_t)s->n + 1, e))
 		return ACC_ENOMEM;
-	s->peer = p;
+	int64_t *p = s->peer;
 	memmove(p + at + 1, p + at, (s->n - at) * sizeof *p);
 	p[at] = rank;
 	s->n++;

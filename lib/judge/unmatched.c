@@ -60,10 +60,8 @@ read_sources(struct acc_case *c, struct sources *s, struct acc_err *e)
 			return rc;
 		if (!acc_rec_is(r, "source"))
 			continue;
-		void *p = acc_grow(s->v, &s->cap, s->n + 1, sizeof *s->v, e);
-		if (p == NULL)
+		if (!ACC_ROOM(s->v, s->cap, s->n + 1, e))
 			return ACC_ENOMEM;
-		s->v = p;
 		struct acc_str id = acc_get_text(r, "", "id");
 		struct source *one = &s->v[s->n++];
 		*one = (struct source){.id = acc_hash(id.p, id.n)};

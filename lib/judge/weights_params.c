@@ -87,10 +87,9 @@ group_of(struct acc_settings *s, int side, struct acc_str before, struct acc_str
 	const uint32_t at = acc_ids_get(&x->groups, h);
 	if (at != ACC_NOID)
 		return &x->g[at];
-	struct acc_params *g = acc_grow(x->g, &x->capg, (size_t)x->ng + 1, sizeof *g, e);
-	if (g == NULL)
+	if (!ACC_ROOM(x->g, x->capg, (size_t)x->ng + 1, e))
 		return NULL;
-	x->g = g;
+	struct acc_params *g = x->g;
 	g[x->ng] = (struct acc_params){.before = acc_arena_str(s->m, before),
 		.id = acc_arena_str(s->m, id)};
 	if (g[x->ng].before.p == NULL || g[x->ng].id.p == NULL ||
@@ -106,10 +105,9 @@ add_param(struct acc_settings *s, int side, struct acc_params *g, struct acc_str
 	struct acc_err *e)
 {
 	struct acc_optim *x = &s->s[side];
-	struct acc_param *p = acc_grow(x->p, &x->capp, (size_t)x->np + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(x->p, x->capp, (size_t)x->np + 1, e))
 		return ACC_ENOMEM;
-	x->p = p;
+	struct acc_param *p = x->p;
 	p[x->np] = (struct acc_param){.id = acc_arena_str(s->m, id),
 		.group = (uint32_t)(g - x->g),
 		.at = g->nparam++,
@@ -126,10 +124,9 @@ add_setting(struct acc_settings *s, struct acc_params *g, struct acc_str key,
 	/* 0 and 0.0 are one setting. */
 	const struct acc_val number = v != NULL && v->type == ACC_V_INT ? acc_f64((double)v->i)
 									: acc_nil();
-	struct acc_setting *p = acc_grow(g->set, &g->cap, (size_t)g->nset + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(g->set, g->cap, (size_t)g->nset + 1, e))
 		return ACC_ENOMEM;
-	g->set = p;
+	struct acc_setting *p = g->set;
 	p = &p[g->nset++];
 	*p = (struct acc_setting){acc_arena_str(s->m, key),
 		acc_say_value(s->m, number.type == ACC_V_F64 ? &number : v)};

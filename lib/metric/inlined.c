@@ -94,10 +94,8 @@ acc_inlined_store(struct inlined *in, const struct acc_rec *r, struct acc_rd *rd
 int
 acc_inlined_keep(struct inlined *in, const struct acc_rec *r, struct acc_err *e)
 {
-	uint64_t *grown = acc_grow(in->at, &in->cap, in->n + 1, sizeof *grown, e);
-	if (grown == NULL)
+	if (!ACC_ROOM(in->at, in->cap, in->n + 1, e))
 		return ACC_ENOMEM;
-	in->at = grown;
 	int rc = acc_spool_put(in->spool, r, &in->at[in->n], e);
 	in->n += rc == 0;
 	return rc;

@@ -97,16 +97,14 @@ acc_arrived_expect(struct acc_arrived *in, const struct acc_arrived_id *id, uint
 	struct acc_err *e)
 {
 	char buf[128];
-	struct acc_payload *p = acc_grow(in->pay, &in->cap, in->npay + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(in->pay, in->cap, in->npay + 1, e))
 		return ACC_ENOMEM;
-	in->pay = p;
-	p[in->npay] = (struct acc_payload){.size = size};
+	in->pay[in->npay] = (struct acc_payload){.size = size};
 	const uint64_t *at = acc_map_put(&in->index, key_of(id, buf), in->npay);
 	if (at == NULL)
 		return acc_nomem(e);
 	in->npay += *at == in->npay;
-	p[*at].wanted++;
+	in->pay[*at].wanted++;
 	return 0;
 }
 

@@ -80,10 +80,9 @@ acc_roots_move(struct acc_roots *r, const char *old_new, struct acc_err *e)
 	const char *eq = strchr(old_new, '=');
 	if (eq == NULL || eq == old_new || eq[1] == '\0')
 		return acc_fail(e, ACC_EUSAGE, "'%.100s' is not OLD=NEW", old_new);
-	struct move *m = acc_grow(r->move, &r->cap_move, r->nmove + 1, sizeof *m, e);
-	if (m == NULL)
+	if (!ACC_ROOM(r->move, r->cap_move, r->nmove + 1, e))
 		return ACC_ENOMEM;
-	r->move = m;
+	struct move *m = r->move;
 	size_t n = (size_t)(eq - old_new);
 	while (n > 1 && old_new[n - 1] == '/')
 		n--;
@@ -119,10 +118,8 @@ add(struct acc_roots *r, struct acc_str id, struct acc_str path, struct acc_err 
 	if (at != NULL)
 		return acc_fail(e, ACC_EFORMAT, "source '%.*s' has two different roots",
 			id.n > 40 ? 40 : (int)id.n, id.p);
-	struct root *v = acc_grow(r->root, &r->cap, r->n + 1, sizeof *v, e);
-	if (v == NULL)
+	if (!ACC_ROOM(r->root, r->cap, r->n + 1, e))
 		return ACC_ENOMEM;
-	r->root = v;
 	const char *copy = acc_arena_copy(&r->mem, path.p, path.n);
 	if (copy == NULL || acc_map_put(&r->index, id, r->n) == NULL)
 		return acc_nomem(e);
@@ -236,10 +233,9 @@ int
 acc_roots_allow(struct acc_roots *r, const char *folder, struct acc_err *e)
 {
 	char real[PATH_MAX];
-	struct allowed *p = acc_grow(r->allow, &r->cap_allow, r->nallow + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(r->allow, r->cap_allow, r->nallow + 1, e))
 		return ACC_ENOMEM;
-	r->allow = p;
+	struct allowed *p = r->allow;
 	p += r->nallow;
 	p->fd = acc_dir_open(folder, e);
 	if (p->fd < 0)

@@ -267,14 +267,10 @@ acc_range_steps(struct gp *g, double lo, double hi)
 int
 acc_series_add(struct series *s, double x, double y)
 {
-	double *px = acc_grow(s->x, &s->cap_x, s->n + 1, sizeof *px, NULL);
-	if (px == NULL)
+	if (!ACC_ROOM(s->x, s->cap_x, s->n + 1, NULL))
 		return ACC_ENOMEM;
-	s->x = px;
-	double *py = acc_grow(s->y, &s->cap_y, s->n + 1, sizeof *py, NULL);
-	if (py == NULL)
+	if (!ACC_ROOM(s->y, s->cap_y, s->n + 1, NULL))
 		return ACC_ENOMEM;
-	s->y = py;
 	s->x[s->n] = x;
 	s->y[s->n++] = y;
 	return 0;

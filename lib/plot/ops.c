@@ -67,10 +67,8 @@ watch(struct acc_plot *p)
 static int
 room(struct acc_plot *p)
 {
-	struct op *op = acc_grow(p->op, &p->op_cap, p->nop + 1, sizeof *op, NULL);
-	if (op == NULL)
+	if (!ACC_ROOM(p->op, p->op_cap, p->nop + 1, NULL))
 		return ACC_ENOMEM;
-	p->op = op;
 	double *value = acc_grow(p->value, &p->value_cap, p->nop + 1, p->nkeys * sizeof *value,
 		NULL);
 	if (value == NULL)

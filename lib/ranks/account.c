@@ -56,10 +56,8 @@ collect(struct account *m, struct acc_err *e)
 		int rc = acc_replicas_flat(t, s, &flat, e);
 		if (rc < 0)
 			return rc;
-		void *p = acc_grow(m->use, &m->cap, m->n + 1, sizeof *m->use, e);
-		if (p == NULL)
+		if (!ACC_ROOM(m->use, m->cap, m->n + 1, e))
 			return ACC_ENOMEM;
-		m->use = p;
 		m->use[m->n++] = (struct use){s->mark, c->k->rank, s,
 			acc_seen_gradient(t, c->k->step, c->k->rank, s), flat};
 	}
@@ -80,10 +78,8 @@ collect_late(struct account *m, struct acc_err *e)
 			!(c->amid || c->behind) || c->info == NULL ||
 			c->info->cls != ACC_OP_CONTRACT)
 			continue;
-		void *p = acc_grow(m->late, &m->cap_late, m->nlate + 1, sizeof *m->late, e);
-		if (p == NULL)
+		if (!ACC_ROOM(m->late, m->cap_late, m->nlate + 1, e))
 			return ACC_ENOMEM;
-		m->late = p;
 		m->late[m->nlate++] = i;
 	}
 	return 0;

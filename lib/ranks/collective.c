@@ -186,10 +186,8 @@ result(void *arg, const struct acc_collective *c, const struct acc_fleet_verdict
 		return acc_fleet_say(s->f, &own, e);
 	s->right += own.said == NULL;
 	s->wrong += own.said != NULL;
-	void *p = acc_grow(s->held, &s->cap_held, s->nheld + 1, sizeof *s->held, e);
-	if (p == NULL)
+	if (!ACC_ROOM(s->held, s->cap_held, s->nheld + 1, e))
 		return ACC_ENOMEM;
-	s->held = p;
 	s->held[s->nheld++] = own;
 	return 0;
 }

@@ -57,10 +57,9 @@ add_rank(struct acc_fleet *f, int64_t rank, struct acc_err *e)
 	const size_t lo = place_of(f, rank);
 	if (lo < f->nrank && f->rank[lo] == rank)
 		return 0;
-	int64_t *p = acc_grow(f->rank, &f->cap_rank, f->nrank + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(f->rank, f->cap_rank, f->nrank + 1, e))
 		return ACC_ENOMEM;
-	f->rank = p;
+	int64_t *p = f->rank;
 	memmove(p + lo + 1, p + lo, (f->nrank++ - lo) * sizeof *p);
 	p[lo] = rank;
 	return 0;
@@ -87,10 +86,8 @@ acc_fleet_add(struct acc_fleet *f, size_t line, size_t n, bool backward, struct 
 	id[2] = !backward;
 	k.twin = acc_hash(id, sizeof id);
 	k.talks = !backward && acc_op_talks(op);
-	void *p = acc_grow(f->call, &f->cap_call, f->ncall + 1, sizeof *f->call, e);
-	if (p == NULL)
+	if (!ACC_ROOM(f->call, f->cap_call, f->ncall + 1, e))
 		return ACC_ENOMEM;
-	f->call = p;
 	f->call[f->ncall++] = k;
 	return add_rank(f, k.rank, e);
 }
@@ -188,10 +185,8 @@ acc_fleet_doubts(struct acc_fleet *f, size_t line, const char *said, struct acc_
 		return said == NULL ? acc_nomem(e) : 0;
 	if (acc_rule_use(f, id) == ACC_RULE_OFF)
 		return dropped(f, id, line, e);
-	void *p = acc_grow(f->doubt, &f->cap_doubt, f->ndoubt + 1, sizeof *f->doubt, e);
-	if (p == NULL)
+	if (!ACC_ROOM(f->doubt, f->cap_doubt, f->ndoubt + 1, e))
 		return ACC_ENOMEM;
-	f->doubt = p;
 	f->doubt[f->ndoubt++] = (struct acc_fleet_doubt){line, said, id};
 	return 0;
 }

@@ -103,10 +103,9 @@ acc_replicas_group(struct acc_replicas *t, const int64_t *rank, uint32_t n, bool
 		if (!rises || acc_fleet_index(t->f, rank[i]) == t->f->nrank)
 			return 0;
 	}
-	struct acc_rank_group *p = acc_grow(t->group, &t->cap_group, t->ngroup + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(t->group, t->cap_group, t->ngroup + 1, e))
 		return ACC_ENOMEM;
-	t->group = p;
+	struct acc_rank_group *p = t->group;
 	struct acc_rank_group g = {.n = n,
 		.held = held,
 		.members = members,
@@ -126,10 +125,9 @@ add_step(struct acc_replicas *t, int64_t step, struct acc_err *e)
 		i--;
 	if (i > 0 && t->step[i - 1] == step)
 		return 0;
-	int64_t *p = acc_grow(t->step, &t->cap_step, t->nstep + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(t->step, t->cap_step, t->nstep + 1, e))
 		return ACC_ENOMEM;
-	t->step = p;
+	int64_t *p = t->step;
 	memmove(p + i + 1, p + i, (t->nstep++ - i) * sizeof *p);
 	p[i] = step;
 	return 0;

@@ -33,10 +33,8 @@ acc_seen_likes_of(const struct acc_replicas *t, int64_t rank, struct acc_seen_li
 		const uint64_t line = c->k->step != t->step[0] ? 0 : acc_seen_line(t, c);
 		if (line == 0)
 			continue;
-		struct acc_seen_like *p = acc_grow(out->like, &out->cap, out->n + 1, sizeof *p, e);
-		if (p == NULL)
+		if (!ACC_ROOM(out->like, out->cap, out->n + 1, e))
 			return ACC_ENOMEM;
-		out->like = p;
 		out->like[out->n++] = (struct acc_seen_like){acc_seen_form(t, c, line), i};
 	}
 	if (out->n > 1)

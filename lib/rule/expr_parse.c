@@ -26,10 +26,8 @@ static int
 emit(struct parser *p, struct expr_ins in, int pushes)
 {
 	struct expr *x = p->x;
-	struct expr_ins *grown = acc_grow(x->ins, &x->cap, x->n + 1, sizeof *grown, p->e);
-	if (grown == NULL)
+	if (!ACC_ROOM(x->ins, x->cap, x->n + 1, p->e))
 		return ACC_ENOMEM;
-	x->ins = grown;
 	x->ins[x->n++] = in;
 	p->stack = (uint32_t)((int)p->stack + pushes);
 	return p->stack > EXPR_STACK ? wrong(p, "too many values at once") : 0;
@@ -175,10 +173,8 @@ acc_expr_field(struct expr_fields *f, struct acc_str name, struct acc_arena *mem
 	for (uint32_t i = 0; i < f->n; i++)
 		if (acc_str_eq(name, f->name[i]))
 			return i;
-	struct acc_str *list = acc_grow(f->name, &f->cap, f->n + 1, sizeof *list, NULL);
-	if (list == NULL)
+	if (!ACC_ROOM(f->name, f->cap, f->n + 1, NULL))
 		return UINT32_MAX;
-	f->name = list;
 	f->name[f->n] = acc_arena_str(mem, name);
 	return f->name[f->n].p == NULL ? UINT32_MAX : f->n++;
 }

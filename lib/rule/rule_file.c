@@ -52,10 +52,8 @@ static int
 new_rule(struct reader *rd, struct acc_str name)
 {
 	struct acc_rules *rs = rd->rs;
-	struct rule *grown = acc_grow(rs->rule, &rs->cap, rs->n + 1, sizeof *grown, rd->e);
-	if (grown == NULL)
+	if (!ACC_ROOM(rs->rule, rs->cap, rs->n + 1, rd->e))
 		return ACC_ENOMEM;
-	rs->rule = grown;
 	rd->rule = &rs->rule[rs->n];
 	*rd->rule = (struct rule){.level = "error", .modes = MODE_ANY, .limit = NAN};
 	rd->rule->name = acc_arena_copy(&rs->mem, name.p, name.n);

@@ -59,11 +59,9 @@ acc_in_open(char *const *paths, size_t n, struct acc_err *e)
 		const struct acc_val *v = acc_rd_log(in->s[i].rd);
 		if (v == NULL || v->n == 0)
 			continue;
-		struct acc_str *log = acc_grow(in->log, &in->cap_log, in->nlog + v->n, sizeof *log,
-			e);
-		if (log == NULL)
+		if (!ACC_ROOM(in->log, in->cap_log, in->nlog + v->n, e))
 			goto fail;
-		in->log = log;
+		struct acc_str *log = in->log;
 		memcpy(log + in->nlog, v->texts, v->n * sizeof *log);
 		in->nlog += v->n;
 	}

@@ -27,10 +27,9 @@ floats(const struct acc_val *v, size_t n, double **out, size_t *room, struct acc
 	if (!narrow && v->s.n != n * 8)
 		return acc_fail(e, ACC_EFORMAT, "a sample of %zu tokens with %u bytes of numbers",
 			n, v->s.n);
-	double *p = acc_grow(*out, room, n, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(*out, *room, n, e))
 		return ACC_ENOMEM;
-	*out = p;
+	double *p = *out;
 	for (size_t i = 0; i < n; i++)
 		p[i] = load((const uint8_t *)v->s.p + i * (narrow ? 4 : 8), narrow);
 	return 1;

@@ -121,10 +121,9 @@ static int
 note_sample(struct acc_tokens *t, const struct tok_side *a, const struct tok_side *b,
 	struct acc_err *e)
 {
-	struct tok_sum *p = acc_grow(t->sum, &t->cap, t->n + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(t->sum, t->cap, t->n + 1, e))
 		return ACC_ENOMEM;
-	t->sum = p;
+	struct tok_sum *p = t->sum;
 	p += t->n;
 	const struct acc_str name = a->sample.n > 0   ? a->sample
 				    : b->sample.n > 0 ? b->sample

@@ -119,10 +119,8 @@ acc_params_add(struct params *ps, const struct param *p, struct acc_err *e)
 {
 	if (ps->n == PARAM_LIMIT)
 		return acc_fail(e, ACC_ELIMIT, "more than %d parameters", PARAM_LIMIT);
-	struct param *grown = acc_grow(ps->p, &ps->cap, ps->n + 1, sizeof *grown, e);
-	if (grown == NULL)
+	if (!ACC_ROOM(ps->p, ps->cap, ps->n + 1, e))
 		return ACC_ENOMEM;
-	ps->p = grown;
 	struct param *q = &ps->p[ps->n];
 	*q = *p;
 	q->key.n = p->key.n < KEY_LIMIT ? p->key.n : KEY_LIMIT;

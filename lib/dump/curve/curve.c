@@ -328,10 +328,8 @@ look_up(struct curves *cv, struct acc_str tag, enum curve_class cls, struct curv
 	out->raw = acc_str_eq(out->tag, tag) ? (struct acc_str){NULL, 0} : tag;
 	if (cv->n == NAMES_KEPT)
 		return 0;
-	struct curve_name *grown = acc_grow(cv->name, &cv->cap, cv->n + 1, sizeof *grown, NULL);
-	if (grown == NULL)
+	if (!ACC_ROOM(cv->name, cv->cap, cv->n + 1, NULL))
 		return ACC_ENOMEM;
-	cv->name = grown;
 	struct curve_name *k = &cv->name[cv->n];
 	*k = *out;
 	k->tag.p = acc_arena_copy(&cv->mem, out->tag.p, out->tag.n);

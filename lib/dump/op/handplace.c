@@ -421,10 +421,9 @@ take_row(struct rows *r, struct acc_err *e)
 		acc_dump_say(&s->said, s->c, &bad);
 		return 0;
 	}
-	struct hand_file *p = acc_grow(r->out, &r->cap, r->nout + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(r->out, r->cap, r->nout + 1, e))
 		return ACC_ENOMEM;
-	r->out = p;
+	struct hand_file *p = r->out;
 	p = &r->out[r->nout++];
 	s->f[*at].line = r->line;
 	*p = s->f[*at];

@@ -53,10 +53,8 @@ keep(struct handset *s, const struct hand_file *f, struct acc_err *e)
 		return 0;
 	if (s->n == HANDSET_FILES)
 		return acc_fail(e, ACC_ELIMIT, "more than %d files", HANDSET_FILES);
-	struct hand_file *p = acc_grow(s->f, &s->cap, s->n + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(s->f, s->cap, s->n + 1, e))
 		return ACC_ENOMEM;
-	s->f = p;
 	s->f[s->n++] = *f;
 	return 0;
 }

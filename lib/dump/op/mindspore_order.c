@@ -27,10 +27,8 @@ add(struct ms_order *o, struct acc_str name, struct acc_buf *b, struct acc_err *
 	if (at != NULL && *at < o->n)
 		return 0; /* twice: the first counts */
 	if (at != NULL && o->n == o->cap) {
-		struct acc_str *grown = acc_grow(o->name, &o->cap, o->n + 1, sizeof *grown, e);
-		if (grown == NULL)
+		if (!ACC_ROOM(o->name, o->cap, o->n + 1, e))
 			return ACC_ENOMEM;
-		o->name = grown;
 	}
 	const char *p = at == NULL ? NULL : acc_arena_copy(&o->mem, name.p, name.n);
 	if (p == NULL)

@@ -336,10 +336,8 @@ row(struct ms_sheet *s, struct ms_row *r, struct head *h, const struct acc_str *
 static int
 add(struct ms_sheet *s, const struct ms_row *r, struct acc_err *e)
 {
-	struct ms_row *p = acc_grow(s->row, &s->cap, s->n + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(s->row, s->cap, s->n + 1, e))
 		return ACC_ENOMEM;
-	s->row = p;
 	s->row[s->n++] = *r;
 	return 0;
 }

@@ -121,10 +121,8 @@ stack_done(struct msprobe_maps *m, size_t first)
 	}
 	if (n > UINT32_MAX || first > UINT32_MAX)
 		return ACC_ENOMEM;
-	struct msprobe_stack *p = acc_grow(m->stack, &m->cap_stack, m->nstack + 1, sizeof *p, NULL);
-	if (p == NULL)
+	if (!ACC_ROOM(m->stack, m->cap_stack, m->nstack + 1, NULL))
 		return ACC_ENOMEM;
-	m->stack = p;
 	m->stack[m->nstack] = (struct msprobe_stack){.first = (uint32_t)first, .n = (uint32_t)n};
 	return (int64_t)m->nstack++;
 }

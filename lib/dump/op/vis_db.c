@@ -217,10 +217,9 @@ key_of(struct graph *g, int64_t step, int64_t rank, struct acc_str name)
 static int
 keep_bench(struct graph *g, struct acc_query *r, struct acc_err *e)
 {
-	struct node *p = acc_grow(g->node, &g->cap, g->n + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(g->node, g->cap, g->n + 1, e))
 		return ACC_ENOMEM;
-	g->node = p;
+	struct node *p = g->node;
 	p += g->n;
 	*p = (struct node){.step = number(r, STEP),
 		.rank = number(r, RANK),

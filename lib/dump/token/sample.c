@@ -112,11 +112,9 @@ acc_sample_add(struct sample *s, enum sample_role role, double v, struct acc_err
 	struct sample_column *c = &s->column[role];
 	if (c->n >= SAMPLE_TOKENS)
 		return acc_fail(e, ACC_ELIMIT, "more than %d tokens", SAMPLE_TOKENS);
-	double *p = acc_grow(c->v, &c->cap, c->n + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(c->v, c->cap, c->n + 1, e))
 		return ACC_ENOMEM;
-	c->v = p;
-	p[c->n++] = v;
+	c->v[c->n++] = v;
 	return 0;
 }
 

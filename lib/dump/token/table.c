@@ -73,12 +73,10 @@ find_place(struct acc_str path, struct place *w)
 static int
 add(struct sample_table *t, const struct sample_piece *p, struct acc_err *e)
 {
-	struct sample_piece *room = acc_grow(t->piece, &t->cap, t->n + 1, sizeof *room, e);
-	if (room == NULL)
+	if (!ACC_ROOM(t->piece, t->cap, t->n + 1, e))
 		return ACC_ENOMEM;
-	t->piece = room;
-	room[t->n] = *p;
-	room[t->n].order = (uint32_t)t->n;
+	t->piece[t->n] = *p;
+	t->piece[t->n].order = (uint32_t)t->n;
 	t->n++;
 	t->ids |= p->role >= SAMPLE_ALL && p->role <= SAMPLE_RESPONSE;
 	t->logp |= p->role >= SAMPLE_ROLLOUT && p->role <= SAMPLE_PROMPT_LOGP;

@@ -82,10 +82,8 @@ add_use(struct micro *m, const struct leaf *from, size_t n, struct acc_err *e)
 		if (rc < 0 || !known)
 			return rc;
 	}
-	void *p = acc_grow(m->use, &m->cap_use, m->nuse + 1, sizeof *m->use, e);
-	if (p == NULL)
+	if (!ACC_ROOM(m->use, m->cap_use, m->nuse + 1, e))
 		return ACC_ENOMEM;
-	m->use = p;
 	m->use[m->nuse++] = u;
 	return 0;
 }
@@ -104,10 +102,8 @@ add_operand(struct micro *m, const struct acc_seen_call *c, const struct acc_rep
 	if (rc < 0)
 		return rc;
 	r.whole = known;
-	void *p = acc_grow(m->red, &m->cap_red, m->nred + 1, sizeof *m->red, e);
-	if (p == NULL)
+	if (!ACC_ROOM(m->red, m->cap_red, m->nred + 1, e))
 		return ACC_ENOMEM;
-	m->red = p;
 	m->red[m->nred++] = r;
 	return 0;
 }
