@@ -1,5 +1,6 @@
 #include "cli.h"
 #include "acc/payload.h"
+#include "acc/ranks.h"
 #include "acc/replay.h"
 
 #include <getopt.h>
@@ -116,6 +117,13 @@ list(void)
 	cli_printed();
 }
 
+static void
+list_rules(void)
+{
+	cli_rules(acc_rank_rules, acc_nrank_rules);
+	cli_printed();
+}
+
 int
 main(int argc, char **argv)
 {
@@ -135,9 +143,9 @@ main(int argc, char **argv)
 		else if (key == LIMITS)
 			cli_limits(acc_audit_limits, acc_naudit_limits);
 		else if (key == LIST_RULES)
-			cli_list_rules();
+			list_rules();
 		else if (key == NO_RULE || key == DOUBT)
-			cli_rule_use(&use, key == DOUBT, optarg);
+			cli_rule_use(&use, key == DOUBT, optarg, "accaudit");
 		else if (key == PROFILE)
 			cli_profile(&usual, optarg);
 		else if (key == NEW_PROFILE)

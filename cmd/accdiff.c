@@ -2,6 +2,7 @@
  * and with which options. What they are is found out by the library (acc/operand.h); all the work
  * is theirs. */
 #include "cli.h"
+#include "acc/judge.h"
 #include "acc/known.h"
 #include "acc/metric.h"
 #include "diff.h"
@@ -80,7 +81,7 @@ static const struct cli_opt other_options[] = {
 	{MISSING, "allow-missing", "GLOB", "one side may lack these"},
 	{'j', "threads", "N", "threads that measure and recompute"},
 	{NO_AUDIT, "no-audit", NULL, "judge without recomputing what is suspected"},
-	{NO_RULE, "no-rule", "ID", "switch this rule of accaudit over ranks off"},
+	{NO_RULE, "no-rule", "ID", "switch this rule of accaudit or accfirstbad off"},
 	{DOUBT, "doubt", "ID", "doubt only what this rule accuses"},
 	{NO_FOLD, "no-fold", NULL, "leave the ranks of a side as they are"},
 	{GO_ON, "go-on", NULL, "of job folders, go on behind the first cause"},
@@ -173,6 +174,9 @@ hand(struct diff_opt *o, int key, const char *arg)
 		known++;
 	for (size_t i = 0; i < sizeof handed / sizeof *handed; i++)
 		to |= handed[i].key == key ? handed[i].to : 0;
+	/* A rule of the judge, or of the audit. */
+	if ((key == NO_RULE || key == DOUBT) && cli_witness_use(NULL, false, arg))
+		to = JUDGING | TENSORS;
 	const char *word = arg == NULL ? diff_text("--%s", known->name)
 				       : diff_text("--%s=%s", known->name, arg);
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
@@ -386,8 +390,9 @@ main(int argc, char **argv)
 			o.name_regex = key == NAME_REGEX ? optarg : o.name_regex;
 			o.rules = key == RULES ? optarg : o.rules;
 			o.before = key == BEFORE ? optarg : o.before;
-			if (key == NO_RULE || key == DOUBT)
-				cli_rule_use(&use, key == DOUBT, optarg);
+			if ((key == NO_RULE || key == DOUBT) &&
+				!cli_witness_use(NULL, false, optarg))
+				cli_rule_use(&use, key == DOUBT, optarg, "accfirstbad");
 			hand(&o, key, optarg);
 		}
 	if (argc - optind != 2)

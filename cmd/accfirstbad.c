@@ -36,7 +36,7 @@ enum {
 static const struct cli_opt options[] = {
 	{'l', "list", NULL, "list the presets"},
 	{LIMITS, "limits", NULL, "list the numbers that decide, with their sources"},
-	{LIST_RULES, "list-rules", NULL, "list accaudit's rules over ranks"},
+	{LIST_RULES, "list-rules", NULL, "list what it, and accaudit over ranks, accuses by"},
 	{PRESET, "preset", "NAME", "judge by the rules of this preset"},
 	{RULES, "rules", "FILE", "judge by the rules of this file"},
 	{PRINT_RULES, "print-rules", "NAME", "print a preset's rules, to be edited"},
@@ -55,7 +55,7 @@ static const struct cli_opt options[] = {
 	{BEFORE, "before", "FILE", "the judged dump before a change: what it mended"},
 	{SCALE, "scale", "X", "multiply the limits by X, 1 or more"},
 	{PROFILE, "profile", "FILE", "limits of what is recomputed: see accaudit(1)"},
-	{NO_RULE, "no-rule", "ID", "as if accaudit had this rule switched off"},
+	{NO_RULE, "no-rule", "ID", "switch this rule off, see --list-rules (repeatable)"},
 	{DOUBT, "doubt", "ID", "doubt only what this rule accuses (repeatable)"},
 	{ALL, "all", NULL, "pass on good records, too"},
 	{STRICT, "strict", NULL, "exit 1 also for what is unmatched or a warning"},
@@ -326,10 +326,11 @@ note_rank(struct expected *x, const struct acc_rec *r)
 	expect_came(x, acc_get_int(r, pair ? "a." : "", "rank", -1));
 }
 
-/* Rules over ranks that the user switched off, or has doubt only. */
+/* Rules over ranks, and of the judge, that the user switched off, or has doubt only. */
 static struct {
 	uint8_t *use;
 	uint64_t silent[256], demoted[256];
+	struct acc_witness_use witness;
 	struct acc_arena mem;
 } left;
 
@@ -337,19 +338,35 @@ static void
 say_left(struct cli_out *out)
 {
 	struct acc_rec r = {0};
-	const char *text = acc_rank_rules_said(&left.mem, left.use, left.silent, left.demoted);
-	if (left.use == NULL)
-		return;
-	if (text == NULL || acc_rec_start(&r, ACC_STR("finding")) < 0 ||
-		acc_add(&r, "", "what", acc_ctext("audit")) < 0 ||
-		acc_add(&r, "", "rule", acc_ctext("rules")) < 0 ||
-		acc_put_said(&r, "", "text", &left.mem,
-			acc_say(&left.mem, "rules over ranks: %s", text)) < 0)
-		cli_nomem();
-	cli_put(out, &r);
+	const struct acc_witness_use *w = &left.witness;
+	const char *text[2] = {acc_rules_said(&left.mem, acc_rank_rules, acc_nrank_rules, left.use,
+				       left.silent, left.demoted),
+		acc_rules_said(&left.mem, acc_witnesses, acc_nwitnesses, w->use, w->silent,
+			w->demoted)};
+	for (int i = 0; i < 2; i++) {
+		if (text[i] != NULL && text[i][0] == '\0')
+			continue;
+		const char *said = text[i] == NULL ? NULL
+				   : i == 0 ? acc_say(&left.mem, "rules over ranks: %s", text[i])
+					    : acc_say(&left.mem, "rules of the judge: %s", text[i]);
+		if (said == NULL || acc_rec_start(&r, ACC_STR("finding")) < 0 ||
+			acc_add(&r, "", "what", acc_ctext("audit")) < 0 ||
+			acc_add(&r, "", "rule", acc_ctext("rules")) < 0 ||
+			acc_put_said(&r, "", "text", &left.mem, said) < 0)
+			cli_nomem();
+		cli_put(out, &r);
+	}
 	acc_rec_release(&r);
 	acc_arena_release(&left.mem);
 	free(left.use);
+}
+
+static void
+list_rules(void)
+{
+	cli_rules(acc_witnesses, acc_nwitnesses);
+	cli_rules(acc_rank_rules, acc_nrank_rules);
+	cli_printed();
 }
 
 static struct acc_case *
@@ -461,6 +478,15 @@ why_nothing(const struct acc_case *c, const struct acc_in *in, const struct seen
 			 " same step? (accalign --steps, --rename, --map)";
 }
 
+static void
+switch_rule(struct acc_judge_opt *opt, bool doubt)
+{
+	if (cli_witness_use(&left.witness, doubt, optarg))
+		opt->witness = &left.witness;
+	else
+		cli_rule_use(&left.use, doubt, optarg, "accfirstbad");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -481,9 +507,9 @@ main(int argc, char **argv)
 		if (key == LIMITS)
 			cli_limits(acc_judge_limits, acc_njudge_limits);
 		if (key == LIST_RULES)
-			cli_list_rules();
+			list_rules();
 		if (key == NO_RULE || key == DOUBT)
-			cli_rule_use(&left.use, key == DOUBT, optarg);
+			switch_rule(&opt, key == DOUBT);
 		if ((key == PRESET || key == RULES) && opt.rules != NULL)
 			cli_usage("only one of --preset and --rules");
 		if (key == PRESET || key == PRINT_RULES) {

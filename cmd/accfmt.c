@@ -333,7 +333,6 @@ keep(struct kept *k, const struct acc_rec *r, const char *sort)
 	struct acc_err e = {0};
 	if (!ACC_ROOM(k->row, k->cap, k->n + 1, NULL))
 		cli_nomem();
-	struct row *rows = k->row;
 	struct row *w = &k->row[k->n];
 	*w = (struct row){.type = is_row(r) ? ABSENT : NO_ROW, .order = k->n};
 	if (w->type == ABSENT)

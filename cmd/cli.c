@@ -1,4 +1,5 @@
 #include "cli.h"
+#include "acc/judge.h"
 #include "acc/ranks.h"
 #include "acc/say.h"
 #include "acc/terminal.h"
@@ -467,30 +468,43 @@ cli_limits(const struct acc_limit *l, size_t n)
 }
 
 void
-cli_list_rules(void)
+cli_rules(const struct acc_rank_rule *r, size_t n)
 {
-	static const char *const level[] = {ACC_MSG("accuses"), ACC_MSG("doubts")};
+	static const char *const level[] = {ACC_MSG("accuses"), ACC_MSG("doubts"),
+		ACC_MSG("excuses")};
 	char text[512], worth[80];
-	for (size_t i = 0; i < acc_nrank_rules; i++) {
-		const struct acc_rank_rule *r = &acc_rank_rules[i];
-		unsigned of;
-		const unsigned right = acc_rank_rule_right(r, &of);
+	for (size_t i = 0; i < n; i++, r++) {
+		unsigned of = 0;
+		const bool ranks = acc_rank_rule_of(acc_str(r->id)) == r;
+		const unsigned right = ranks ? acc_rank_rule_right(r, &of) : 0;
+		if (i == 0 || strcmp(r->principle, r[-1].principle) != 0)
+			printf("%s:\n", acc_tr(r->principle));
 		snprintf(worth, sizeof worth, acc_tr("right in %u of %u cases"), right, of);
-		snprintf(text, sizeof text, "%s: %s; %s; %s", acc_tr(level[r->doubts]),
-			acc_tr(r->what), acc_tr(r->principle),
+		snprintf(text, sizeof text, "%s: %s; %s", acc_tr(level[r->level]), acc_tr(r->what),
 			of == 0 ? acc_tr("not measured") : worth);
+		fputs("  ", stdout);
 		cli_item(r->id, 21, text);
 	}
-	cli_printed();
+}
+
+bool
+cli_witness_use(struct acc_witness_use *use, bool doubt, const char *id)
+{
+	for (size_t i = 0; i < acc_nwitnesses; i++)
+		if (strcmp(id, acc_witnesses[i].id) == 0) {
+			if (use != NULL)
+				use->use[i] = doubt ? ACC_RULE_DOUBTS : ACC_RULE_OFF;
+			return true;
+		}
+	return false;
 }
 
 void
-cli_rule_use(uint8_t **use, bool doubt, const char *id)
+cli_rule_use(uint8_t **use, bool doubt, const char *id, const char *lists)
 {
 	const struct acc_rank_rule *r = acc_rank_rule_of(acc_str(id));
 	if (r == NULL)
-		cli_usage("no rule over ranks is called '%s'; accaudit --list-rules shows them",
-			id);
+		cli_usage("no rule is called '%s'; %s --list-rules shows them", id, lists);
 	if (*use == NULL && (*use = calloc(acc_nrank_rules, 1)) == NULL)
 		cli_nomem();
 	(*use)[r - acc_rank_rules] = doubt ? ACC_RULE_DOUBTS : ACC_RULE_OFF;

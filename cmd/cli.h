@@ -68,10 +68,15 @@ void cli_terminal(struct acc_format_opt *opt);
 void cli_item(const char *name, int width, const char *text);
 /* A table of limits, as a list: name, value, what it is and where it comes from. */
 void cli_limits(const struct acc_limit *l, size_t n);
-/* The rules over ranks, as a list: how much each speaks, what it holds, what it was measured to be worth. */
-void cli_list_rules(void);
-/* --no-rule=ID or --doubt=ID: into one enum acc_rule_use each, which is made at the first. */
-void cli_rule_use(uint8_t **use, bool doubt, const char *id);
+struct acc_rank_rule;
+struct acc_witness_use;
+/* Rules as a list, by principle: how much each speaks, what it holds, what it was measured to be worth. */
+void cli_rules(const struct acc_rank_rule *r, size_t n);
+/* --no-rule=ID or --doubt=ID of a rule over ranks: into one enum acc_rule_use each, which is made at the first.
+ * lists: the program that shows all that could be meant. */
+void cli_rule_use(uint8_t **use, bool doubt, const char *id, const char *lists);
+/* The same of a witness of the judge; false: it is none. use: or NULL. */
+bool cli_witness_use(struct acc_witness_use *use, bool doubt, const char *id);
 struct acc_profile;
 /* --profile=NAME or FILE: into one, which is made at the first. */
 void cli_profile(struct acc_profile **p, const char *of);

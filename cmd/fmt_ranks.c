@@ -50,7 +50,6 @@ ranks_take(const struct acc_rec *r)
 	if (group == ACC_NOID) {
 		if (!ACC_ROOM(all.at, all.cap, all.n + (size_t)1, &e))
 			cli_nomem();
-		uint64_t *at = all.at;
 		group = all.n++;
 		if (acc_ids_put(&all.seen, id, group, false, &e) < 0 ||
 			acc_spool_put(all.spool, r, &all.at[group], &e) < 0)

@@ -14,6 +14,7 @@
 #include "acc/file.h"
 #include "acc/op.h"
 #include "acc/payload.h"
+#include "acc/ranks.h"
 #include "acc/stream.h"
 
 #ifdef __cplusplus
@@ -161,6 +162,7 @@ struct acc_verdict {
 struct acc_finding {
 	const char *what, *name, *io, *pos, *rule, *limit_from, *text, *stack;
 	const char *audit_rule; /* of acc/ranks.h: which rule over ranks it is of */
+	const char *witness;    /* of acc_witnesses: what accuses; or NULL */
 	const char *settings,
 		*settings_name;          /* of what is to be recorded again: the recorder's file */
 	const char *behaviour;           /* ids of acc/behaviour.h, with blanks between */
@@ -221,6 +223,7 @@ struct acc_case {
 		uint32_t nallow;
 		struct acc_accept *accept; /* known and accepted, or NULL; the caller's */
 		struct acc_before *before; /* the device before a change, or NULL; the caller's */
+		struct acc_witness_use *witness; /* NULL: all as they are; the caller's */
 		/* Where the tensors are, so that suspects are recomputed from what was recorded of
 		 * them; NULL: they are not. It stays the caller's. */
 		struct acc_roots *roots;
@@ -234,6 +237,15 @@ struct acc_case {
 	} opt;
 	struct acc_picked *picked; /* of the record that is read */
 	struct acc_out *out;       /* while records are passed on */
+};
+
+/* What the default judge accuses or excuses by. */
+extern const struct acc_rank_rule acc_witnesses[];
+extern const size_t acc_nwitnesses;
+/* How each is used, and how many records it would have accused, or doubts instead. */
+struct acc_witness_use {
+	uint8_t use[32]; /* enum acc_rule_use */
+	uint64_t silent[32], demoted[32];
 };
 
 /* The numbers that decide: accfirstbad --limits. */

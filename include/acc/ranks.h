@@ -13,12 +13,23 @@ extern "C" {
 
 enum acc_rule_use { ACC_RULE_AS_IS, ACC_RULE_DOUBTS, ACC_RULE_OFF };
 
+/* What a rule asks for: who communicates with whom; elements, or statistics alone; a recomputation. */
+enum acc_rule_needs {
+	ACC_NEEDS_NOTHING,
+	ACC_NEEDS_GROUPS,
+	ACC_NEEDS_ELEMENTS,
+	ACC_NEEDS_STATISTICS,
+	ACC_NEEDS_RECOMPUTED
+};
+enum acc_rule_level { ACC_ACCUSES, ACC_DOUBTS, ACC_EXCUSES };
+
+/* A rule over ranks, or a witness of the default judge (acc_witnesses in acc/judge.h). */
 struct acc_rank_rule {
 	const char *id;        /* in audit.rule, --no-rule=ID, accaudit(1) */
 	const char *principle; /* what it follows from */
-	bool groups;           /* it needs to know who communicates with whom */
-	bool doubts;           /* its level: it doubts; else it accuses */
-	const char *what;      /* what it holds */
+	enum acc_rule_needs needs;
+	enum acc_rule_level level;
+	const char *what; /* what it holds */
 };
 extern const struct acc_rank_rule acc_rank_rules[];
 extern const size_t acc_nrank_rules;
@@ -31,9 +42,9 @@ const struct acc_rank_rule *acc_rank_rule_of(struct acc_str id);
  * have accused, or doubts instead, is added up. 0 or ACC_ENOMEM. */
 int acc_rank_rules_use(struct acc_rec *r, const uint8_t *use, struct acc_arena *m, uint64_t *silent,
 	uint64_t *demoted);
-/* "switched off: wrong_group (it would have accused 2 records)", in m; "": none is; NULL: no memory. */
-const char *acc_rank_rules_said(struct acc_arena *m, const uint8_t *use, const uint64_t *silent,
-	const uint64_t *demoted);
+/* Of n rules: "switched off: wrong_group (it would have accused 2 records)", in m; "": none is; NULL: no memory. */
+const char *acc_rules_said(struct acc_arena *m, const struct acc_rank_rule *rules, size_t n,
+	const uint8_t *use, const uint64_t *silent, const uint64_t *demoted);
 
 #ifdef __cplusplus
 }

@@ -58,7 +58,7 @@ acc_choose(struct scan *s, bool name)
 	double largest = 0, plain = 0;
 	s->nfirst = 0;
 	for (uint32_t i = 0; i < s->nsuspect; i++) {
-		if (s->suspect[i].guess)
+		if (s->suspect[i].guess || s->suspect[i].doubted)
 			continue;
 		largest = fmax(largest, s->suspect[i].margin);
 		plain = fmax(plain, s->suspect[i].weak ? 0 : s->suspect[i].margin);
@@ -72,7 +72,7 @@ acc_choose(struct scan *s, bool name)
 	for (uint32_t i = 0; i < s->nsuspect; i++) {
 		struct suspect *x = &s->suspect[i];
 		x->first = false;
-		if (x->guess || (makes && x->role == ROLE_IN) ||
+		if (x->guess || x->doubted || (makes && x->role == ROLE_IN) ||
 			x->margin < (name ? fmax(enough, gate(s, x)) : enough) ||
 			(plain >= LIMIT_PLAIN && x->weak) || s->c->call[x->call].segment == segment)
 			continue;
@@ -85,7 +85,8 @@ acc_choose(struct scan *s, bool name)
 	}
 	/* An argument explains what comes out of its call. */
 	for (uint32_t i = best; best != ACC_NOCALL && i < s->nsuspect; i++)
-		if (!s->suspect[i].guess && s->suspect[i].call == s->suspect[best].call &&
+		if (!s->suspect[i].guess && !s->suspect[i].doubted &&
+			s->suspect[i].call == s->suspect[best].call &&
 			s->suspect[i].role == ROLE_ARG && s->suspect[best].role == ROLE_OUT)
 			return i;
 	return best;

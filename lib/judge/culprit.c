@@ -156,6 +156,7 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	f->value = x->value;
 	f->limit = it->measure == ACC_BY_SUM ? 0 : x->limit;
 	f->limit_from = it->measure == ACC_BY_SUM ? "equal inputs" : x->from;
+	f->witness = acc_witnesses[x->witness].id;
 	f->confidence = acc_confidence(s, x, sums);
 	f->stack = stack;
 	f->bad = true;
@@ -190,6 +191,7 @@ acc_warn_of(struct scan *s, const struct suspect *x, uint32_t call, const char *
 	f->value = x->value;
 	f->limit = x->limit;
 	f->limit_from = x->from;
+	f->witness = acc_witnesses[x->witness].id;
 	f->doubtful = true;
 	f->text = acc_say(acc_mem(s), "%s%s%s", where, text,
 		acc_got(acc_beyond(acc_mem(s), x->value, x->limit, NAN)));
@@ -207,6 +209,14 @@ acc_say_unsure(struct scan *s, uint32_t first, struct acc_err *e)
 		return rc;
 	f->text = acc_say(acc_mem(s), "%s: too little to tell it from noise", f->text);
 	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+int
+acc_say_doubted(struct scan *s, uint32_t first, struct acc_err *e)
+{
+	const struct suspect *x = &s->suspect[first];
+	struct acc_finding *f;
+	return acc_warn_of(s, x, x->blame, "doubt", &f, e);
 }
 
 int
@@ -232,7 +242,8 @@ acc_mark_suspects(struct scan *s, uint32_t chosen, struct acc_err *e)
 		if (text == NULL)
 			return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
 		*why = text;
-		bool guilty = chosen != ACC_NOCALL && x->call == s->suspect[chosen].call;
+		bool guilty = chosen != ACC_NOCALL && x->call == s->suspect[chosen].call &&
+			      !x->doubted;
 		struct acc_verdict v = {.level = guilty ? "error" : "warning",
 			.rule = rules[x->role],
 			.limit_from = x->from,

@@ -21,9 +21,11 @@ acc_suspect_add(struct scan *s, const struct suspect *x)
 		return 0;
 	if (!ACC_ROOM(s->suspect, s->suspect_cap, s->nsuspect + 1, NULL))
 		return ACC_ENOMEM;
-	s->suspect[s->nsuspect] = *x;
-	s->suspect[s->nsuspect++].guess = x->guess || acc_module_agrees(s->c, x) ||
-					  (s->two && !x->audit && acc_is_guess(s, x));
+	struct suspect *y = &s->suspect[s->nsuspect];
+	*y = *x;
+	y->guess = x->guess || acc_module_agrees(s->c, x) ||
+		   (s->two && !x->audit && acc_is_guess(s, x));
+	s->nsuspect += acc_witness_heard(s, y);
 	return 0;
 }
 
@@ -427,11 +429,21 @@ look_again(struct scan *s, uint32_t *chosen, uint32_t *out, struct acc_err *e)
 	return rc == 0 && s->two ? learn_and_decide(s, chosen, out, e) : rc;
 }
 
+/* The first that the user doubts, where nothing else is known of it. */
+static uint32_t
+first_doubted(const struct scan *s)
+{
+	for (uint32_t i = 0; i < s->nsuspect; i++)
+		if (s->suspect[i].doubted)
+			return i;
+	return ACC_NOCALL;
+}
+
 static int
 judge(struct acc_case *c, struct acc_err *e)
 {
 	struct scan s = {.c = c, .e = e, .unit = acc_network_unit(c), .finest = INFINITY};
-	uint32_t i = ACC_NOCALL, out = ACC_NOCALL;
+	uint32_t i = ACC_NOCALL, out = ACC_NOCALL, doubted = ACC_NOCALL;
 	struct suspect stretch = {.call = ACC_NOCALL};
 	const struct suspect *named = NULL;
 	s.noise = acc_noise_ratio(c);
@@ -483,8 +495,11 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_find_where(c, s.suspect[i].item, e);
 	const uint32_t first = c->nfinding;
 	if (rc == 0) {
-		if (out != ACC_NOCALL)
+		doubted = first_doubted(&s);
+		if (out != ACC_NOCALL || doubted != ACC_NOCALL)
 			rc = acc_mark_suspects(&s, i, e);
+		if (rc == 0 && doubted != ACC_NOCALL)
+			rc = acc_say_doubted(&s, doubted, e);
 		if (rc == 0 && i != ACC_NOCALL)
 			rc = acc_say_culprit(&s, i, e);
 		else if (rc == 0 && out != ACC_NOCALL)
@@ -529,6 +544,7 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_say_rest(c, e);
 	if (rc == 0)
 		rc = acc_say_folded(c, e);
+	acc_witness_count(&s);
 	acc_ids_release(&s.made[0]);
 	acc_ids_release(&s.made[1]);
 	acc_ids_release(&s.kept[0]);

@@ -13,6 +13,7 @@
 #include "acc/judge.h"
 #include "judge/case.h"
 #include "judge/limits.h"
+#include "judge/witness.h"
 
 struct limit {
 	double floor, gain;
@@ -81,6 +82,8 @@ struct suspect {
 	bool first;    /* of those that stand out in its rank and step */
 	bool permuted; /* something it was given holds the right numbers in other places */
 	bool guess; /* it is recomputed, and not named for what the sides differ by: see first_bad.c */
+	bool doubted; /* nor is this, for the user doubts its witness: */
+	enum acc_witness_id witness;
 	struct hidden hidden;
 	const char *sum; /* of a gradient: "A.backward and B.backward", or NULL */
 };
@@ -166,6 +169,7 @@ struct scan {
 	uint32_t bench; /* the first item that stands out for the bench's fault, or ACC_NOCALL */
 	struct acc_recompute *recompute;
 	struct acc_ranks *ranks;
+	uint64_t silent[ACC_NWITNESSES], demoted[ACC_NWITNESSES]; /* see acc_witness_use */
 	size_t first_cap;
 	uint32_t *first, nfirst; /* of each rank and step, the first call that stands out */
 };
@@ -232,6 +236,17 @@ acc_item_error(const struct acc_item *it, bool largest)
 }
 /* Unit roundoff of the coarser side. */
 double acc_item_unit(const struct acc_item *it);
+
+/* --- witness.c --- */
+/* What this witness has made of a suspect: it is named, or, where it is switched off, nothing is. */
+void acc_witness_switch(struct scan *s, enum acc_witness_id id, const struct suspect *before,
+	struct suspect *x);
+/* What recomputation says of an output. */
+void acc_witness_audit(struct scan *s, const struct acc_item *it, struct suspect *x);
+/* Is a suspect one, or is its witness switched off? */
+bool acc_witness_heard(struct scan *s, struct suspect *x);
+/* For the caller, how often those that are switched off would have spoken. */
+void acc_witness_count(const struct scan *s);
 
 /* --- given.c: what a call was given --- */
 /* Errors as causes: where integers differ, anything may follow. */
@@ -519,6 +534,8 @@ int acc_warn_of(struct scan *s, const struct suspect *x, uint32_t call, const ch
 	struct acc_finding **out, struct acc_err *e);
 /* The finding about one that is beyond its limit by too little to be named. */
 int acc_say_unsure(struct scan *s, uint32_t first, struct acc_err *e);
+/* The warning about one whose witness the user doubts. */
+int acc_say_doubted(struct scan *s, uint32_t first, struct acc_err *e);
 /* Verdicts for the records of all suspects; the culprit's are errors. chosen is ACC_NOCALL where
  * none is named. */
 int acc_mark_suspects(struct scan *s, uint32_t chosen, struct acc_err *e);

@@ -39,6 +39,7 @@ take(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 	f->pos = text_of(c, r, "pos");
 	f->rule = text_of(c, r, "rule");
 	f->audit_rule = text_of(c, r, "audit.rule");
+	f->witness = text_of(c, r, "witness");
 	f->limit_from = text_of(c, r, "limit_from");
 	f->text = acc_got_said(&c->mem, r, "", "text");
 	f->stack = text_of(c, r, "stack");

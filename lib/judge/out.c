@@ -123,6 +123,7 @@ put_finding(struct acc_rec *r, const struct acc_case *c, const struct acc_findin
 	rc |= put_int(r, "comm", f->comm);
 	rc |= put_text(r, "rule", f->rule);
 	rc |= put_text(r, "audit.rule", f->audit_rule);
+	rc |= put_text(r, "witness", f->witness);
 	rc |= put_number(r, "value", f->value);
 	rc |= put_number(r, "limit", f->limit);
 	rc |= put_text(r, "limit_from", f->limit_from);

@@ -211,27 +211,6 @@ is_tight(const struct acc_call *k, const struct acc_item *it, double unit)
 	       k->cls != ACC_OP_ADD && k->cls != ACC_OP_MUL && acc_unit_low(unit);
 }
 
-/* Where the statistics of what the device gave it say what comes out, they decide: in units of what
- * rounding leaves. */
-static void
-related(const struct scan *s, uint32_t call, const struct acc_item *it, struct suspect *x)
-{
-	bool whole = false;
-	double q = acc_relation(s, call, it, &whole);
-	if (q >= 0 && q <= 1 && whole)
-		x->margin = -LIMIT_CERTAIN;
-	if (!(q > 1) || log10(q) <= x->margin)
-		return;
-	/* Some devices sum up a bias's gradient on the units that make products. */
-	if (s->c->call[call].backward && it->ndim <= 1 && acc_is_coarse(s, acc_item_unit(it)))
-		return;
-	x->own = true;
-	x->margin = fmin(log10(q), LIMIT_CERTAIN);
-	x->value = isinf(q) ? INFINITY : it->rms;
-	x->limit = isinf(q) ? 0 : x->value / q;
-	x->from = "the statistics of the device's own inputs";
-}
-
 /* A norm over two values gives their sign; its gradient divides by their difference, which statistics do not
  * show. As far off as another tensor is none the less. */
 static bool
@@ -268,12 +247,235 @@ breaks(const struct scan *s, uint32_t call, const struct acc_item *it)
 	return true;
 }
 
+/* --- the witnesses of an output --- */
+
+struct look {
+	struct scan *s;
+	uint32_t call;
+	const struct acc_call *k;
+	const struct acc_item *it;
+	const struct given *g;
+	double unit;
+	struct limit l;
+	double rms;  /* its error, measured as soften says; */
+	bool by_max; /* the largest error is further beyond its limit */
+};
+
+/* A value beyond its bound, if by more than anything before. */
+static bool
+beyond(struct suspect *x, double value, double bound, const char *from)
+{
+	if (!(value > bound) || !(log10(value / bound) > x->margin))
+		return false;
+	x->margin = fmin(LIMIT_CERTAIN, log10(value / bound));
+	x->value = value;
+	x->limit = bound;
+	x->from = from;
+	return true;
+}
+
+static bool
+is_carried(const struct look *o)
+{
+	return o->it->measure == ACC_BY_TENSOR && acc_carried(o->it, o->k, o->g, o->unit);
+}
+
+static void
+carried_error(const struct look *o, struct suspect *x)
+{
+	if (is_carried(o))
+		x->margin = -LIMIT_CERTAIN;
+}
+
+static void
+handed_on(const struct look *o, struct suspect *x)
+{
+	if (acc_handed_on(o->s, o->call, o->it))
+		x->margin = -LIMIT_CERTAIN;
+}
+
+static void
+absolute_error(const struct look *o, struct suspect *x)
+{
+	beyond(x, o->it->max_abs, LIMIT_BOUND * acc_abs_bound(o->s, o->k, o->it, o->g, o->unit),
+		"this operator cannot make absolute errors larger");
+}
+
+static void
+bias_sum(const struct look *o, struct suspect *x)
+{
+	beyond(x, o->it->rmse, LIMIT_MARGIN * acc_bias_bound(o->s, o->k, o->it, o->g, o->unit),
+		"the gradient of a bias only sums up what comes in");
+}
+
+static void
+error_slope(const struct look *o, struct suspect *x)
+{
+	double bound = acc_slope_bound(o->s, o->k, o->it, &o->l, o->g, x->cause, o->unit);
+	if (o->it->slope > bound && !acc_handed_on(o->s, o->call, o->it))
+		x->slope |= beyond(x, o->it->slope, bound,
+			"errors of rounding have either sign, and cancel over the elements");
+}
+
+static void
+error_mean(const struct look *o, struct suspect *x)
+{
+	beyond(x, o->it->mean_off, acc_mean_bound(o->s, o->k, o->it, o->g, x->cause, o->unit),
+		"errors of rounding have either sign, and cancel in a mean");
+}
+
+static void
+bench_noise(const struct look *o, struct suspect *x)
+{
+	const struct acc_item *it = o->it;
+	acc_known_noise(o->s, it, o->by_max ? it->max : it->rms,
+		o->by_max ? it->noise_max : it->noise_rms, x);
+}
+
+static void
+other_choice(const struct look *o, struct suspect *x)
+{
+	struct scan *s = o->s;
+	const struct acc_item *it = o->it;
+	const bool stat = it->measure == ACC_BY_STAT;
+	s->rerouted |= s->ranked && it->exact && stat && it->rms > 0;
+	if (is_tie(s, o->call, it, o->unit, o->g) || one_flipped(s, o->k, it, o->g) ||
+		over_few(s, o->call, it) ||
+		/* Statistics of a mask do not show that places in it changed, nor what it was then
+		 * that was found or put there. */
+		(s->rerouted && (it->exact || o->g->places) && stat) ||
+		(s->astray && stat && !it->nonfinite))
+		x->margin = -LIMIT_CERTAIN;
+}
+
+/* Numbers in other places are no noise, however large that is, if they came in the right ones. */
+static void
+other_places(const struct look *o, struct suspect *x)
+{
+	if (!o->it->permuted || !(o->it->rms >= 1) || o->g->permuted || isinf(x->cause) ||
+		acc_handed_on(o->s, o->call, o->it))
+		return;
+	x->margin = LIMIT_CERTAIN;
+	x->value = o->rms;
+}
+
+/* Nor those of its places as floats, which are counted here: how often each was chosen. */
+static void
+counted_places(const struct look *o, struct suspect *x)
+{
+	struct scan *s = o->s;
+	if (!s->ranked || !o->g->masks || o->k->sums == ACC_NO_SUM ||
+		o->it->measure != ACC_BY_STAT || !(x->margin > 0))
+		return;
+	s->rerouted = true;
+	x->margin = -LIMIT_CERTAIN;
+}
+
+/* Where the statistics of what the device gave it say what comes out, they decide: in units of what
+ * rounding leaves. */
+static void
+own_statistics(const struct look *o, struct suspect *x)
+{
+	bool whole = false;
+	double q = acc_relation(o->s, o->call, o->it, &whole);
+	if (q >= 0 && q <= 1 && whole)
+		x->margin = -LIMIT_CERTAIN;
+	if (!(q > 1) || log10(q) <= x->margin)
+		return;
+	/* Some devices sum up a bias's gradient on the units that make products. */
+	if (o->k->backward && o->it->ndim <= 1 && acc_is_coarse(o->s, acc_item_unit(o->it)))
+		return;
+	x->own = true;
+	x->margin = fmin(log10(q), LIMIT_CERTAIN);
+	x->value = isinf(q) ? INFINITY : o->it->rms;
+	x->limit = isinf(q) ? 0 : x->value / q;
+	x->from = "the statistics of the device's own inputs";
+}
+
+static void
+finite_sum(const struct look *o, struct suspect *x)
+{
+	if (!breaks(o->s, o->call, o->it) || x->margin > 0)
+		return;
+	x->margin = LIMIT_CERTAIN;
+	x->value = INFINITY;
+	x->limit = 0;
+	x->from = "what is finite adds up to what is";
+}
+
+/* Each accuses or excuses in turn; of those that accuse the strongest stays. */
+static void
+hear(const struct look *o, struct suspect *x)
+{
+#define ROW(id) \
+	{ \
+		ACC_WITNESS_##id, id \
+	}
+	static const struct {
+		enum acc_witness_id id;
+		void (*ask)(const struct look *o, struct suspect *x);
+	} row[] = {ROW(carried_error), ROW(handed_on), ROW(absolute_error), ROW(bias_sum),
+		ROW(error_slope), ROW(error_mean), ROW(bench_noise), ROW(other_choice),
+		ROW(other_places), ROW(counted_places), ROW(own_statistics), ROW(finite_sum)};
+#undef ROW
+	struct suspect before = *x;
+	before.margin = -LIMIT_CERTAIN;
+	acc_witness_switch(o->s, ACC_WITNESS_usual_error, &before, x);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		before = *x;
+		row[i].ask(o, x);
+		acc_witness_switch(o->s, row[i].id, &before, x);
+	}
+}
+
+/* By how much more than it may an output is off, by itself. */
+static void
+weigh(struct look *o, struct suspect *x)
+{
+	const struct acc_item *it = o->it;
+	double max = acc_item_error(it, true), cause_max;
+	o->rms = acc_item_error(it, false);
+	o->l = allow(o->s, o->k, it, o->unit, o->g, x, &cause_max);
+	soften(o->k, it, o->g, &o->rms, &max);
+	x->margin = acc_margin(o->rms, &o->l, x->cause);
+	struct limit each = {LIMIT_MARGIN_MAX * o->l.floor, o->l.gain, NULL};
+	double largest = acc_margin(max, &each, cause_max);
+	o->by_max = largest > x->margin && !it->exact;
+	x->value = o->by_max ? max : o->rms;
+	x->limit = LIMIT_MARGIN * (o->by_max ? each.floor + each.gain * cause_max
+					     : o->l.floor + o->l.gain * x->cause);
+	x->margin = o->by_max ? largest : x->margin;
+	if (is_tight(o->k, it, o->unit)) {
+		x->margin += log10(LIMIT_MARGIN / LIMIT_MARGIN_STAT);
+		x->limit *= LIMIT_MARGIN_STAT / LIMIT_MARGIN;
+	}
+}
+
+/* How much of its limit an output is off by, of which the usual noise is learned. Where NaN met NaN there may be
+ * nothing left that was compared; and what has no elements, as of experts without tokens, or is zero, as their
+ * gradients, shows nothing of how it was made. */
+static int
+learn(const struct look *o)
+{
+	const struct acc_item *it = o->it;
+	const double by = o->rms / o->l.floor;
+	if (!o->s->learning || o->g->unseen || isinf(o->rms) || it->exact || it->a_nan ||
+		it->count == 0 || it->b_rms == 0)
+		return 0;
+	if (is_product(o->k, it, o->unit))
+		o->s->finest = fmin(o->s->finest, by);
+	return o->k->module && !acc_multiplies(o->k)
+		       ? 0
+		       : excess(o->s, o->k, o->unit, by, it->measure == ACC_BY_STAT);
+}
+
 int
 acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struct given *g,
 	double *worst)
 {
 	const struct acc_call *k = &s->c->call[call];
 	const struct acc_item *it = &s->c->item[i];
+	struct look o = {.s = s, .call = call, .k = k, .it = it, .g = g, .unit = unit};
 	struct suspect x = {.call = call,
 		.item = i,
 		.role = ROLE_OUT,
@@ -283,86 +485,12 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		.alone = it->array,
 		.inner = g->inner,
 		.flips = s->flips};
-	double rms = acc_item_error(it, false), max = acc_item_error(it, true), cause_max;
-	struct limit l = allow(s, k, it, unit, g, &x, &cause_max);
-	double bound = LIMIT_BOUND * acc_abs_bound(s, k, it, g, unit);
-	soften(k, it, g, &rms, &max);
-	x.margin = acc_margin(rms, &l, x.cause);
-	struct limit each = {LIMIT_MARGIN_MAX * l.floor, l.gain, NULL};
-	double largest = acc_margin(max, &each, cause_max);
-	bool by_max = largest > x.margin && !it->exact;
-	x.value = by_max ? max : rms;
-	x.limit = LIMIT_MARGIN *
-		  (by_max ? each.floor + l.gain * cause_max : l.floor + l.gain * x.cause);
-	x.margin = by_max ? largest : x.margin;
-	if (is_tight(k, it, unit)) {
-		x.margin += log10(LIMIT_MARGIN / LIMIT_MARGIN_STAT);
-		x.limit *= LIMIT_MARGIN_STAT / LIMIT_MARGIN;
-	}
+	weigh(&o, &x);
 	if (s->near != NULL)
 		s->near[call] = fmaxf(s->near[call], fminf((float)x.margin, 0));
-	bool carried = it->measure == ACC_BY_TENSOR && acc_carried(it, k, g, unit);
 	/* The bound of a product holds for any two factors, and forgives much where one is small. */
-	bool loose = carried && k->cls == ACC_OP_MUL && x.margin > 0;
-	if (carried || acc_handed_on(s, call, it))
-		x.margin = -LIMIT_CERTAIN;
-	if (it->max_abs > bound && log10(it->max_abs / bound) > x.margin) {
-		x.margin = fmin(LIMIT_CERTAIN, log10(it->max_abs / bound));
-		x.value = it->max_abs;
-		x.limit = bound;
-		x.from = "this operator cannot make absolute errors larger";
-	}
-	bound = LIMIT_MARGIN * acc_bias_bound(s, k, it, g, unit);
-	if (it->rmse > bound && log10(it->rmse / bound) > x.margin) {
-		x.margin = fmin(LIMIT_CERTAIN, log10(it->rmse / bound));
-		x.value = it->rmse;
-		x.limit = bound;
-		x.from = "the gradient of a bias only sums up what comes in";
-	}
-	bound = acc_slope_bound(s, k, it, &l, g, x.cause, unit);
-	if (it->slope > bound && !acc_handed_on(s, call, it) &&
-		log10(it->slope / bound) > x.margin) {
-		x.margin = fmin(LIMIT_CERTAIN, log10(it->slope / bound));
-		x.value = it->slope;
-		x.slope = true;
-		x.limit = bound;
-		x.from = "errors of rounding have either sign, and cancel over the elements";
-	}
-	bound = acc_mean_bound(s, k, it, g, x.cause, unit);
-	if (it->mean_off > bound && log10(it->mean_off / bound) > x.margin) {
-		x.margin = fmin(LIMIT_CERTAIN, log10(it->mean_off / bound));
-		x.value = it->mean_off;
-		x.limit = bound;
-		x.from = "errors of rounding have either sign, and cancel in a mean";
-	}
-	acc_known_noise(s, it, by_max ? it->max : it->rms, by_max ? it->noise_max : it->noise_rms,
-		&x);
-	s->rerouted |= s->ranked && it->exact && it->measure == ACC_BY_STAT && it->rms > 0;
-	if (is_tie(s, call, it, unit, g) || one_flipped(s, k, it, g) || over_few(s, call, it) ||
-		/* Statistics of a mask do not show that places in it changed, nor what it was then
-		 * that was found or put there. */
-		(s->rerouted && (it->exact || g->places) && it->measure == ACC_BY_STAT) ||
-		(s->astray && it->measure == ACC_BY_STAT && !it->nonfinite))
-		x.margin = -LIMIT_CERTAIN;
-	/* Numbers in other places are no noise, however large that is, if they came in the right ones. */
-	if (it->permuted && it->rms >= 1 && !g->permuted && !isinf(x.cause) &&
-		!acc_handed_on(s, call, it)) {
-		x.margin = LIMIT_CERTAIN;
-		x.value = rms;
-	}
-	/* Nor those of its places as floats, which are counted here: how often each was chosen. */
-	if (s->ranked && g->masks && k->sums != ACC_NO_SUM && it->measure == ACC_BY_STAT &&
-		x.margin > 0) {
-		s->rerouted = true;
-		x.margin = -LIMIT_CERTAIN;
-	}
-	related(s, call, it, &x);
-	if (breaks(s, call, it) && !(x.margin > 0)) {
-		x.margin = LIMIT_CERTAIN;
-		x.value = INFINITY;
-		x.limit = 0;
-		x.from = "what is finite adds up to what is";
-	}
+	bool loose = k->cls == ACC_OP_MUL && x.margin > 0 && is_carried(&o);
+	hear(&o, &x);
 	x.weak = acc_multiplies(k) && !acc_unit_low(unit) && !acc_is_learned(s, k, unit) &&
 		 x.margin < log10(LIMIT_LEARN_PRODUCTS);
 	*worst = fmax(*worst, x.margin);
@@ -375,7 +503,7 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		acc_hidden(s, call, &x.hidden);
 	bool unsure = (loose || x.margin > -log10(LIMIT_MARGIN)) && x.margin <= 0 &&
 		      !(it->audited & 1);
-	acc_audit_suspect(s, it, &x);
+	acc_witness_audit(s, it, &x);
 	if (finds_places(k, it) && it->rms > 0 && !(x.margin > 0) && !isinf(g->rms)) {
 		s->tie = s->ties++ == 0 ? i : s->tie;
 		s->tie_given = s->ties == 1 ? g->rms : s->tie_given;
@@ -386,15 +514,7 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		s->near[call] = 1;
 	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && acc_suspect_add(s, &x) < 0)
 		return ACC_ENOMEM;
-	/* Where NaN met NaN there may be nothing left that was compared; and what has no elements, as of experts
-	 * without tokens, or is zero, as their gradients, shows nothing of how it was made. */
-	bool usual = !g->unseen && !isinf(rms) && !it->exact && !it->a_nan && it->count > 0 &&
-		     it->b_rms != 0;
-	if (s->learning && usual && is_product(k, it, unit))
-		s->finest = fmin(s->finest, rms / l.floor);
-	if (s->learning && usual && (!k->module || acc_multiplies(k)))
-		return excess(s, k, unit, rms / l.floor, it->measure == ACC_BY_STAT);
-	return 0;
+	return learn(&o);
 }
 
 /* An output of a different shape, of what was given the same arguments, and tensors of the same shape that
@@ -433,7 +553,8 @@ acc_judge_alone(struct scan *s, uint32_t call, uint32_t i, const struct given *g
 		x.margin = LIMIT_CERTAIN;
 		x.value = INFINITY;
 		x.from = "inputs of the same shape";
+		x.witness = ACC_WITNESS_other_shape;
 	}
-	acc_audit_suspect(s, &s->c->item[i], &x);
+	acc_witness_audit(s, &s->c->item[i], &x);
 	return x.margin > 0 ? acc_suspect_add(s, &x) : 0;
 }

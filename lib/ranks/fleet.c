@@ -148,7 +148,8 @@ acc_fleet_say(struct acc_fleet *f, const struct acc_fleet_verdict *v, struct acc
 const char *
 acc_fleet_left_out(struct acc_fleet *f, struct acc_err *e)
 {
-	const char *text = acc_rank_rules_said(&f->mem, f->use, f->silent, f->demoted);
+	const char *text = acc_rules_said(&f->mem, acc_rank_rules, acc_nrank_rules, f->use,
+		f->silent, f->demoted);
 	uint8_t strange[ACC_RANK_NRULES] = {0};
 	bool any = false;
 	for (int i = 0; i < ACC_RANK_NRULES; i++)

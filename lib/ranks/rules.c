@@ -9,12 +9,9 @@
 #define SUM "a gradient is one number times the sum over the ranks that hold its weight"
 #define BACK "what goes to other ranks comes back in the backward pass"
 #define LINE "the calls of one line of code go the same way"
-#define GROUPS true
-#define NOTHING false
-#define DOUBTS true
-#define ACCUSES false
 
-#define ROW(id, principle, needs, level, what) {#id, principle, needs, level, what},
+#define ROW(id, principle, needs, level, what) \
+	{#id, principle, ACC_NEEDS_##needs, ACC_##level, what},
 const struct acc_rank_rule acc_rank_rules[] = {ACC_RANK_RULES(ROW)};
 const size_t acc_nrank_rules = ACC_RANK_NRULES;
 
@@ -49,22 +46,30 @@ one_more(struct acc_arena *m, const char *text, const char *id, bool off, unsign
 		      : acc_say(m, "%s%s%s (%llu record%s)", text, comma, id, n, n == 1 ? "" : "s");
 }
 
-const char *
-acc_rule_list(struct acc_arena *m, const uint8_t *use, enum acc_rule_use which, const uint64_t *n)
+/* The ids of those that are used so, and how often each has spoken. In m; NULL: no memory. */
+static const char *
+list(struct acc_arena *m, const struct acc_rank_rule *rules, size_t n, const uint8_t *use,
+	enum acc_rule_use which, const uint64_t *times)
 {
 	const char *text = "";
-	for (size_t i = 0; use != NULL && i < acc_nrank_rules && text != NULL; i++)
+	for (size_t i = 0; use != NULL && i < n && text != NULL; i++)
 		if (use[i] == which)
-			text = one_more(m, text, acc_rank_rules[i].id, which == ACC_RULE_OFF, n[i]);
+			text = one_more(m, text, rules[i].id, which == ACC_RULE_OFF, times[i]);
 	return text;
 }
 
 const char *
-acc_rank_rules_said(struct acc_arena *m, const uint8_t *use, const uint64_t *silent,
-	const uint64_t *demoted)
+acc_rule_list(struct acc_arena *m, const uint8_t *use, enum acc_rule_use which, const uint64_t *n)
 {
-	const char *off = acc_rule_list(m, use, ACC_RULE_OFF, silent),
-		   *doubts = acc_rule_list(m, use, ACC_RULE_DOUBTS, demoted);
+	return list(m, acc_rank_rules, acc_nrank_rules, use, which, n);
+}
+
+const char *
+acc_rules_said(struct acc_arena *m, const struct acc_rank_rule *rules, size_t n, const uint8_t *use,
+	const uint64_t *silent, const uint64_t *demoted)
+{
+	const char *off = list(m, rules, n, use, ACC_RULE_OFF, silent),
+		   *doubts = list(m, rules, n, use, ACC_RULE_DOUBTS, demoted);
 	if (off == NULL || doubts == NULL)
 		return NULL;
 	if (off[0] != '\0')
@@ -134,7 +139,7 @@ acc_rule_use(const struct acc_fleet *f, enum acc_rank_rule_id id)
 {
 	if (f->use != NULL && f->use[id] == ACC_RULE_OFF)
 		return ACC_RULE_OFF;
-	if (f->strange.line != SIZE_MAX && acc_rank_rules[id].groups)
+	if (f->strange.line != SIZE_MAX && acc_rank_rules[id].needs == ACC_NEEDS_GROUPS)
 		return ACC_RULE_OFF;
 	return f->use == NULL ? ACC_RULE_AS_IS : (enum acc_rule_use)f->use[id];
 }

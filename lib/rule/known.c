@@ -63,7 +63,7 @@ const struct acc_known acc_known[] = {
 	WHOLE("how") WHOLE("sure") WHOLE("note") WHOLE("what") WHOLE("comm") WHOLE("stage")
 		WHOLE("dump") WHOLE("settings") WHOLE("settings.name") WHOLE("behaviour")
 			WHOLE("confidence") WHOLE("ranked") WHOLE("text") WHOLE("bad") WHOLE("rule")
-				WHOLE("limit") WHOLE("limit_from") WHOLE("why")
+				WHOLE("witness") WHOLE("limit") WHOLE("limit_from") WHOLE("why")
 	/* messages of texts */
 	WHOLE("text.msg") WHOLE("why.msg") WHOLE("m.where.msg") WHOLE("m.skip.msg") SIDED("err.msg")
 		SIDED("audit.cause.msg") SIDED("audit.doubt.msg")
@@ -133,11 +133,11 @@ acc_key_known(struct acc_str key)
 bool
 acc_key_speaks(struct acc_str key)
 {
-	static const char *const keys[] = {"bad", "rule", "limit", "limit_from", "why", "note",
-		"what", "text", "confidence", "ranked", "comm", "err", "layout", "layout.raw",
-		"m.layout", "m.skip", "m.where", "audit.skip", "audit.cause", "audit.changed",
-		"audit.doubt", "audit.rule", "audit.form", "audit.part", "audit.left", "audit.open",
-		"stack_from", "maybe", "given"};
+	static const char *const keys[] = {"bad", "rule", "witness", "limit", "limit_from", "why",
+		"note", "what", "text", "confidence", "ranked", "comm", "err", "layout",
+		"layout.raw", "m.layout", "m.skip", "m.where", "audit.skip", "audit.cause",
+		"audit.changed", "audit.doubt", "audit.rule", "audit.form", "audit.part",
+		"audit.left", "audit.open", "stack_from", "maybe", "given"};
 	struct acc_str s = is_side(key) ? (struct acc_str){key.p + 2, key.n - 2} : key;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (acc_str_is(s, keys[i]))

@@ -8,9 +8,12 @@ listed() { # program [how they begin]: the names that its --list begins lines wi
 	"$bin/$1" --lang=en --list | awk -v head="${2-}" 'index($1, head) == 1 { printf " %s", $1 }'
 }
 
+ids() { # program: of the rules that it lists beneath their principles
+	"$bin/$1" --lang=en --list-rules | awk '/^  / { printf " %s", $1 }'
+}
+
 # program, option, the words that it takes
 words() {
-	rules=$("$bin/accaudit" --lang=en --list-rules | awk '{ printf " %s", $1 }')
 	echo "* --lang en zh"
 	echo "accalign --preset$(listed accalign)"
 	echo "acccurve --preset$(listed acccurve)"
@@ -24,6 +27,7 @@ words() {
 	echo "accdiff --preset msprobe msprobe-26 msprobe-8.3 ptdbg"
 	echo "accdiff --format$(listed accfmt)"
 	for p in accaudit accfirstbad accdiff; do
+		rules=$(ids "$([ $p = accaudit ] && echo $p || echo accfirstbad)")
 		echo "$p --no-rule$rules"
 		echo "$p --doubt$rules"
 	done

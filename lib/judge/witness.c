@@ -1,0 +1,82 @@
+/* The table of witnesses, and which of them speaks. */
+#include "judge/witness.h"
+#include "judge/case.h"
+#include "judge/first_bad.h"
+
+#define ROUNDING "an op call adds no more error than its kind and dtype explain"
+#define BOUND "what an operator does to numbers bounds what it does to their errors"
+#define OWN "what comes out follows from what the op call's own side gave it"
+#define GIVEN "what an op call is given is what was made for it"
+#define CHOICE "of near-equal values another one may be chosen"
+#define NEWS "an error that is explained already is no news"
+
+#define ROW(id, principle, needs, level, what) \
+	{#id, principle, ACC_NEEDS_##needs, ACC_##level, what},
+const struct acc_rank_rule acc_witnesses[] = {ACC_WITNESSES(ROW)};
+const size_t acc_nwitnesses = ACC_NWITNESSES;
+
+static enum acc_rule_use
+use_of(const struct scan *s, enum acc_witness_id id)
+{
+	return s->c->opt.witness == NULL ? ACC_RULE_AS_IS
+					 : (enum acc_rule_use)s->c->opt.witness->use[id];
+}
+
+void
+acc_witness_switch(struct scan *s, enum acc_witness_id id, const struct suspect *before,
+	struct suspect *x)
+{
+	const bool accuses = x->margin > before->margin || (x->audit && !before->audit);
+	/* An excuse that is doubted excuses nothing. */
+	if (use_of(s, id) == ACC_RULE_OFF ||
+		(use_of(s, id) == ACC_RULE_DOUBTS && acc_witnesses[id].level == ACC_EXCUSES)) {
+		s->silent[id] += accuses && x->margin > 0 && !(before->margin > 0);
+		*x = *before;
+	} else if (accuses) {
+		x->witness = id;
+	}
+}
+
+void
+acc_witness_audit(struct scan *s, const struct acc_item *it, struct suspect *x)
+{
+	const struct suspect before = *x;
+	acc_audit_suspect(s, it, x);
+	acc_witness_switch(s, x->audit ? ACC_WITNESS_recomputed : ACC_WITNESS_acquitted, &before,
+		x);
+}
+
+/* Of what an op call was given there is one witness each. */
+static enum acc_witness_id
+of_given(const struct scan *s, const struct suspect *x)
+{
+	const struct acc_item *it = &s->c->item[x->item];
+	return x->role == ROLE_ARG         ? ACC_WITNESS_equal_argument
+	       : it->state                 ? ACC_WITNESS_norm_state
+	       : x->sum != NULL            ? ACC_WITNESS_gradient_sum
+	       : x->producer != ACC_NOCALL ? ACC_WITNESS_made_input
+	       : it->weight                ? ACC_WITNESS_equal_weight
+					   : ACC_WITNESS_unmade_input;
+}
+
+bool
+acc_witness_heard(struct scan *s, struct suspect *x)
+{
+	x->witness = x->role == ROLE_OUT ? x->witness : of_given(s, x);
+	if (x->guess || use_of(s, x->witness) == ACC_RULE_AS_IS)
+		return true;
+	x->doubted = use_of(s, x->witness) == ACC_RULE_DOUBTS;
+	s->demoted[x->witness] += x->doubted;
+	s->silent[x->witness] += !x->doubted;
+	return x->doubted;
+}
+
+void
+acc_witness_count(const struct scan *s)
+{
+	struct acc_witness_use *u = s->c->opt.witness;
+	for (int i = 0; u != NULL && i < ACC_NWITNESSES; i++) {
+		u->silent[i] += s->silent[i];
+		u->demoted[i] += s->demoted[i];
+	}
+}

@@ -1,0 +1,63 @@
+/* witness.h - what the default judge accuses or excuses by, by name
+ *
+ * WITNESS(id, principle, needs, level, what it holds). One that accuses stands in `witness` of the finding; of
+ * an output the strongest does. In which order they are heard, and what excuses what, stands in hear() of output.c;
+ * recomputation is heard last. --no-rule and --doubt take the ids, accfirstbad(1) has an entry for each.
+ * Principles:
+ *	ROUNDING an op call adds no more error than its kind and dtype explain
+ *	BOUND    what an operator does to numbers bounds what it does to their errors
+ *	OWN      what comes out follows from what the call's own side gave it
+ *	GIVEN    what a call is given is what was made for it
+ *	CHOICE   of near-equal values another one may be chosen
+ *	NEWS     an error that is explained already is no news */
+#ifndef JUDGE_WITNESS_H
+#define JUDGE_WITNESS_H
+
+#define ACC_WITNESSES(WITNESS) \
+	WITNESS(usual_error, ROUNDING, NOTHING, ACCUSES, \
+		"an output is off by no more than its operator, its dtype and its inputs explain") \
+	WITNESS(bench_noise, ROUNDING, NOTHING, EXCUSES, \
+		"two runs of the bench differ as much in this tensor") \
+	WITNESS(absolute_error, BOUND, ELEMENTS, ACCUSES, \
+		"what moves, adds or has a known slope makes absolute errors no larger") \
+	WITNESS(bias_sum, BOUND, ELEMENTS, ACCUSES, \
+		"the gradient of a bias only sums up what comes in") \
+	WITNESS(error_slope, BOUND, ELEMENTS, ACCUSES, \
+		"errors of rounding have either sign, and cancel over the elements") \
+	WITNESS(error_mean, BOUND, ELEMENTS, ACCUSES, \
+		"errors of rounding have either sign, and cancel in a mean") \
+	WITNESS(other_places, BOUND, ELEMENTS, ACCUSES, \
+		"numbers that came in the right places stand in the right places") \
+	WITNESS(finite_sum, BOUND, NOTHING, ACCUSES, "what is finite adds up to what is") \
+	WITNESS(own_statistics, OWN, STATISTICS, ACCUSES, \
+		"the statistics of an output follow from those of the device's own inputs") \
+	WITNESS(other_shape, OWN, NOTHING, ACCUSES, \
+		"an output of equal arguments and inputs of equal shapes has the bench's shape") \
+	WITNESS(acquitted, OWN, RECOMPUTED, EXCUSES, \
+		"an output that its own recorded inputs give is right") \
+	WITNESS(recomputed, OWN, RECOMPUTED, ACCUSES, \
+		"an output is what its own recorded inputs give") \
+	WITNESS(made_input, GIVEN, NOTHING, ACCUSES, \
+		"an input is no further off than the output that it is") \
+	WITNESS(unmade_input, GIVEN, NOTHING, ACCUSES, \
+		"an input that no op call made is no further off than the op calls before it") \
+	WITNESS(gradient_sum, GIVEN, NOTHING, ACCUSES, \
+		"a gradient that is a sum of others has their errors") \
+	WITNESS(equal_weight, GIVEN, NOTHING, ACCUSES, "weights are the same on both sides") \
+	WITNESS(norm_state, GIVEN, NOTHING, ACCUSES, \
+		"where outputs differ, running means and variances do not") \
+	WITNESS(equal_argument, GIVEN, NOTHING, ACCUSES, \
+		"where outputs differ, numbers, flags and modes of the op call do not") \
+	WITNESS(other_choice, CHOICE, NOTHING, EXCUSES, \
+		"of values that are equal but for noise another place may be found or taken") \
+	WITNESS(counted_places, CHOICE, STATISTICS, EXCUSES, \
+		"how often each place was chosen differs with the choice") \
+	WITNESS(carried_error, NEWS, ELEMENTS, EXCUSES, \
+		"what is moved or added keeps its absolute error, what is multiplied its relative one") \
+	WITNESS(handed_on, NEWS, NOTHING, EXCUSES, \
+		"an output that is what another op call gave has that one's error")
+
+#define ACC_WITNESS_ENUM(id, principle, needs, level, what) ACC_WITNESS_##id,
+enum acc_witness_id { ACC_WITNESSES(ACC_WITNESS_ENUM) ACC_NWITNESSES };
+
+#endif
