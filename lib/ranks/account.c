@@ -16,11 +16,6 @@ enum {
 	MOST_SEARCHED = 1 << 28 /* elements, where weights are looked for */
 };
 
-static const double NONE = 0.02,     /* of the largest number: less is none */
-	LOW = 0x1p-8,                /* what rounds to bf16, or f16, is nearer */
-	LOW_LEFT = 0x1p-7,           /* and a sum of such */
-	ROUNDED = 1e-5, SMALL = 0.1; /* a sum in f32; and elements of it, in parts of all */
-
 struct use { /* of a weight, by an op call of the first step */
 	uint64_t mark;
 	int64_t rank;
@@ -272,7 +267,7 @@ solve(struct account *m, size_t first, enum terms which, struct acc_account *a, 
 	rc = terms_of(m, first, which, a, term, &f, e);
 	if (rc < 0 || f.n == 0 || a->n < (uint64_t)FEW_ELEMENTS * f.n)
 		return rc;
-	f.rest = low ? LOW_LEFT : 0;
+	f.rest = low ? LIMIT_RANKS_LOW_SUM : 0;
 	for (uint64_t k = 0; k < a->n; k++) {
 		for (uint32_t i = 0; i < f.n; i++)
 			row[i] = m->x[(size_t)i * MOST_ELEMENTS + k];
@@ -307,7 +302,7 @@ acc_account_ends(const struct acc_replicas *t, const struct acc_account *a)
 bool
 acc_account_has(const struct acc_account *a, uint32_t i)
 {
-	return fabs(a->c[i]) > NONE * largest(a);
+	return fabs(a->c[i]) > LIMIT_RANKS_NONE * largest(a);
 }
 
 uint32_t
@@ -390,7 +385,7 @@ part_of(struct account *m, const struct acc_replica_seen *p, struct acc_account 
 		rc = has_low(m->t, p, &low[1], e);
 	if (rc < 0 || !known)
 		return rc;
-	const double off = low[0] && !low[1] ? LOW : 0;
+	const double off = low[0] && !low[1] ? LIMIT_RANKS_LOW : 0;
 	size_t at = find(m->flat, p->n, m->weight, START, off);
 	if (at != SIZE_MAX)
 		a->in_d = at;
@@ -481,10 +476,12 @@ place_of(struct account *m, const struct acc_replica_seen *in, size_t i, size_t 
 	for (uint64_t j = 0; j < a.n; j++)
 		size += m->weight[j] * m->weight[j];
 	while (k < a.n && large < START)
-		large = fabs(m->weight[k++]) > SMALL * sqrt(size / (double)a.n) ? large + 1 : 0;
-	const size_t found = large < START
-				     ? SIZE_MAX
-				     : find(m->flat, in->n, m->weight + k - START, START, ROUNDED);
+		large = fabs(m->weight[k++]) > LIMIT_RANKS_SMALL * sqrt(size / (double)a.n)
+				? large + 1
+				: 0;
+	const size_t found = large < START ? SIZE_MAX
+					   : find(m->flat, in->n, m->weight + k - START, START,
+						     LIMIT_RANKS_ROUNDED);
 	if (found != SIZE_MAX && found + START >= k && found + START - k + a.w->n <= in->n)
 		*at = found + START - k;
 	return 0;

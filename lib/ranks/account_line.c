@@ -8,9 +8,6 @@
 
 enum { START = 4, MOST_FLAT = 1 << 20 };
 
-static const double SEEN = 1e-3, /* a number, as recorded and as measured */
-	ROUNDED = 1e-5;          /* a product in f32 */
-
 /* Do elements, none of which is zero, lie in others, each times the same number? */
 static bool
 lies_in(const double *all, size_t n, const double *x)
@@ -18,7 +15,8 @@ lies_in(const double *all, size_t n, const double *x)
 	for (size_t i = 0; i + START <= n; i++) {
 		const double by = x[0] / all[i];
 		size_t k = 1;
-		while (k < START && fabs(by * all[i + k] - x[k]) <= ROUNDED * fabs(x[k]))
+		while (k < START &&
+			fabs(by * all[i + k] - x[k]) <= LIMIT_RANKS_ROUNDED * fabs(x[k]))
 			k++;
 		if (k == START && isfinite(by))
 			return true;
@@ -113,7 +111,7 @@ acc_account_line(struct acc_replicas *t, const struct acc_account *a, size_t *li
 			return rc;
 		/* What nothing is seen to scale may be scaled where it is not seen. */
 		const bool seen = rc == 1 && (way.joined || acc_account_ranks(a) < 2) &&
-				  fabs(way.factor / acc_account_factor(a) - 1) < SEEN;
+				  fabs(way.factor / acc_account_factor(a) - 1) < LIMIT_RANKS_NORM;
 		*line = dw == NULL || (way.by == dw->line && !seen) ? *line : way.by;
 	}
 	if (*line != own)

@@ -1,13 +1,8 @@
 /* A tensor as a sum of others: least squares by Cholesky's factors. */
 #include "ranks/fit.h"
+#include "replay/limits.h"
 
 #include <math.h>
-
-/* What noise leaves of a tensor is less. */
-static const double LEFT = 1e-3;
-/* Of a term's square, what the others do not explain: products in bf16 part what is the same by 2^-6; 64 times the square
- * of that. */
-static const double ALIKE = 0x1p-6;
 
 void
 acc_fit_add(struct acc_fit *f, const double *term, double d)
@@ -31,7 +26,7 @@ acc_fit_solve(struct acc_fit *f)
 			double p = f->g[i][j];
 			for (uint32_t k = 0; k < j; k++)
 				p -= l[i][k] * l[j][k];
-			if (i == j && !(p > ALIKE * f->g[i][i]))
+			if (i == j && !(p > LIMIT_FIT_ALIKE * f->g[i][i]))
 				return false;
 			l[i][j] = i == j ? sqrt(p) : p / l[j][j];
 		}
@@ -46,6 +41,6 @@ acc_fit_solve(struct acc_fit *f)
 			v -= l[k][i] * f->c[k];
 		f->c[i] = v / l[i][i];
 	}
-	const double rest = f->rest > 0 ? f->rest : LEFT;
+	const double rest = f->rest > 0 ? f->rest : LIMIT_FIT_LEFT;
 	return f->dd > 0 && left <= rest * rest * f->dd;
 }

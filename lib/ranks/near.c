@@ -8,8 +8,6 @@
 
 enum { FEW_ELEMENTS = 8 };
 
-static const double LEAST_BY_STATISTICS = 1e-4; /* what f32 rounds of them is far less */
-
 static int
 by_elements(struct acc_replicas *t, const struct acc_fleet_tensor *a,
 	const struct acc_fleet_tensor *b, struct acc_distance *out, struct acc_err *e)
@@ -115,7 +113,7 @@ acc_replicas_known_apart(struct acc_replicas *t, const struct acc_replica_seen *
 	struct acc_distance d = {0};
 	double s[2][4];
 	bool known[2] = {false, false};
-	int rc = near < LEAST_BY_STATISTICS ? 0 : measured(t, a->line, s[0], &x, &known[0], e);
+	int rc = near < LIMIT_RANKS_STATISTIC ? 0 : measured(t, a->line, s[0], &x, &known[0], e);
 	if (rc == 0 && known[0])
 		rc = measured(t, b->line, s[1], &y, &known[1], e);
 	if (known[0] && known[1])
@@ -349,7 +347,7 @@ acc_replicas_binary(struct acc_replicas *t, const struct acc_replica_seen *s, bo
 	int rc = measured(t, s->line, st, &x, &known, e);
 	double width = st[0] - st[1],
 	       off = st[3] * st[3] / n - (st[0] + st[1]) * st[2] + st[0] * st[1];
-	*is = rc == 0 && known && !(fabs(off) > LEAST_BY_STATISTICS * width * width);
+	*is = rc == 0 && known && !(fabs(off) > LIMIT_RANKS_STATISTIC * width * width);
 	return rc;
 }
 

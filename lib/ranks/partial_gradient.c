@@ -3,13 +3,12 @@
  * nothing: what all that are given it, and reductions, make of it is measured, by least squares. */
 #include "ranks/graph.h"
 #include "ranks/fit.h"
+#include "replay/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { MOST_ELEMENTS = 4096, MOST_HOPS = 32 };
-
-static const double NONE = 0.02; /* of the largest number: less is none */
 
 struct parts { /* of the gradient of what an op call makes */
 	const struct acc_replica_seen *y, *g;
@@ -119,7 +118,7 @@ first_part(struct acc_replicas *t, const struct acc_seen_call *c, int64_t rank,
 	for (uint32_t i = 0; i < p.n; i++)
 		most = fmax(most, fabs(number[i]));
 	for (uint32_t i = 0; i < p.n && !is; i++) {
-		if (p.use[i] == NULL || fabs(number[i]) <= NONE * most)
+		if (p.use[i] == NULL || fabs(number[i]) <= LIMIT_RANKS_NONE * most)
 			continue;
 		rc = is_apart(t, p.part[i], rank, &is, e);
 		if (rc < 0)

@@ -1,12 +1,11 @@
 /* By what a gradient is scaled on its way to the optimizer: by reductions, numbers, and as often as ranks have it alike. */
 #include "ranks/scaling.h"
+#include "replay/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { MOST_HOPS = 8 };
-
-static const double NEAR = 1e-3; /* what noise makes of a norm is less */
 
 /* The group that a call is among; NULL: it was not recorded, or has ranks that were not. */
 static const struct acc_rank_group *
@@ -100,7 +99,8 @@ acc_way_follow(struct acc_ways *w, const struct acc_replica_seen *x, struct acc_
 		out->before *= out->joined ? 1 : v;
 		if (mul || (c->k->talks && !scaled))
 			out->line = x->line;
-		if (c->k->talks && out->again == NULL && fabs(out->factor / before) > 1 + NEAR)
+		if (c->k->talks && out->again == NULL &&
+			fabs(out->factor / before) > 1 + LIMIT_RANKS_NORM)
 			out->again = c;
 		if ((mul && v != 1 && acc_divides(v)) || (c->k->talks && !scaled))
 			out->by = x->line;

@@ -164,7 +164,33 @@
 		"in f32 they meet to 1e-4 at most, where a gradient goes through f16: 20 times that") \
 	N(REPLICA_WHOLE, 2, \
 		"weights that all ranks have: of fewer none shows by what gradients end", \
-		"beside replica-scaled others, each number is measured: a second one that is the same is no chance")
+		"beside replica-scaled others, each number is measured: a second one that is the same is no chance") \
+	X(RANKS_STATISTIC, 1e-4, "of a statistic: ranks whose tensors are so near are the same", \
+		"what f32 rounds of them is far less; " LIMIT_TRIED) \
+	X(RANKS_ROUNDED, 1e-5, "of a number that is summed up in f32: so near is the same", \
+		"some 160 roundings of 2^-24") \
+	X(RANKS_RECORDED, 1e-6, "of a number that is recorded in f32: the same", \
+		"16 roundings of 2^-24, as statistic-f32") \
+	X(RANKS_SIMPLE, 1e-4, \
+		"of a number that is measured: so near to a whole one, or one by it, is that", \
+		"as replica-equal: in f32 they meet to 1e-4 at most") \
+	X(RANKS_NORM, 1e-3, "of a norm, or of a number and what was recorded of it: the same", \
+		"what noise makes of a norm is less; " LIMIT_TRIED) \
+	X(RANKS_FACTOR, 1e-2, "of a factor that is measured through noise: the same", \
+		"what noise makes of a factor is less: as replica-uneven, 8e-3 at most") \
+	X(RANKS_NONE, 0.02, "of the largest number of a fit: less is none", \
+		"twice ranks-factor; " LIMIT_TRIED) \
+	X(RANKS_LOW, 0x1p-8, "of a gradient in 16 bits: what rounding takes it off", \
+		"bf16 rounds by 2^-8 at most") \
+	X(RANKS_LOW_SUM, 0x1p-7, "the same of a sum of such", "one rounding more") \
+	X(RANKS_SMALL, 0.1, \
+		"of the root mean square: elements that are smaller do not show where others lie", \
+		LIMIT_TRIED) \
+	X(FIT_LEFT, 1e-3, "of the norm: what a fit leaves where it explains a gradient", \
+		"what noise leaves is less; " LIMIT_TRIED) \
+	X(FIT_ALIKE, 0x1p-6, \
+		"of a term's square: what others leave of it at least, else it is one of them", \
+		"products in bf16 part what is the same by 2^-6: 64 times the square of that")
 
 #define AUDIT_LIMITS(X, N) \
 	AUDIT_ERRORS(X, N) AUDIT_LEARNING(X, N) AUDIT_CAUSES(X, N) AUDIT_RANKS(X, N)

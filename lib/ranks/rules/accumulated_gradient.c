@@ -16,8 +16,6 @@ enum {
 	MOST_COUNTED = 1 << 20
 };
 
-static const double NEAR = 1e-2; /* what noise makes of a factor is less */
-
 struct terms {
 	struct acc_replicas *t;
 	const struct acc_replica_seen
@@ -111,7 +109,7 @@ counts(const struct acc_fit *f, int *count)
 	bool whole = true;
 	for (uint32_t i = 0; i < f->n; i++) {
 		const double c = f->c[i] / f->c[f->n - 1];
-		whole &= c > -0.5 && c < MOST_COUNTED && fabs(c - rint(c)) <= NEAR;
+		whole &= c > -0.5 && c < MOST_COUNTED && fabs(c - rint(c)) <= LIMIT_RANKS_FACTOR;
 		count[i] = whole ? (int)rint(c) : 0;
 	}
 	return whole;

@@ -4,6 +4,7 @@
 #include "base/order.h"
 #include "ranks/graph.h"
 #include "ranks/fit.h"
+#include "replay/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +22,6 @@ enum {
 };
 
 static const uint64_t MOST_ELEMENTS = 1 << 22; /* larger ones take long to look through */
-static const double FACTOR = 1e-2;             /* what noise makes of a factor is less */
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
@@ -303,9 +303,9 @@ shared(const struct fit *f, int64_t *lost)
 	for (uint32_t i = 0; i < f->of.n; i++)
 		most = fabs(f->of.c[i]) > fabs(most) ? f->of.c[i] : most;
 	for (uint32_t i = 0; i < f->of.n; i++) {
-		if (fabs(f->of.c[i]) <= FACTOR * fabs(most))
+		if (fabs(f->of.c[i]) <= LIMIT_RANKS_FACTOR * fabs(most))
 			*lost = f->column[i];
-		else if (fabs(f->of.c[i] - most) > FACTOR * fabs(most))
+		else if (fabs(f->of.c[i] - most) > LIMIT_RANKS_FACTOR * fabs(most))
 			return 0;
 	}
 	return most;
@@ -317,7 +317,8 @@ static bool
 is_scaled(const struct source *s, double c)
 {
 	const double n = s->g->n;
-	return s->talk->exchanges && (fabs(c / n - 1) <= FACTOR || fabs(c * n - 1) <= FACTOR);
+	return s->talk->exchanges &&
+	       (fabs(c / n - 1) <= LIMIT_RANKS_FACTOR || fabs(c * n - 1) <= LIMIT_RANKS_FACTOR);
 }
 
 static int

@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-static const double NEAR = 1e-3; /* what noise makes of a norm is less */
-
 static bool
 equal(double a, double b)
 {
@@ -166,14 +164,14 @@ acc_rule_numbers(struct acc_replicas *t, const struct acc_rank_group *g,
 		const struct number *a = &x[0], *b = &x[1];
 		const double length = b->way.before * b->length / (a->way.before * a->length);
 		if (a->last && b->last && a->parts && b->parts &&
-			fabs(b->way.after / a->way.after - 1) > NEAR &&
+			fabs(b->way.after / a->way.after - 1) > LIMIT_RANKS_NORM &&
 			!rejoined(t, g->rank[0], g->rank[r])) {
 			rc = say_number(t, g, a, b, r, e);
 			break;
 		}
 		if (a->one && b->one && a->joined && b->joined &&
-			fabs(b->way.before / a->way.before - 1) > NEAR &&
-			fabs(length - 1) <= NEAR) {
+			fabs(b->way.before / a->way.before - 1) > LIMIT_RANKS_NORM &&
+			fabs(length - 1) <= LIMIT_RANKS_NORM) {
 			rc = say_length(t, g, a, b, r, e);
 			break;
 		}

@@ -8,9 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double SIMPLE =
-	1e-4; /* a number that is measured is nearer to a whole one, or one by it */
-
 static bool
 equal(double a, double b)
 {
@@ -187,7 +184,8 @@ measured(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_scal
 				n += g->rank[r] == a->rank[k];
 		const double factor = acc_account_factor(a);
 		const double simple = factor < 1 ? 1 / rint(1 / factor) : rint(factor);
-		const bool known = n == g->n && a->nrank == n && fabs(factor / simple - 1) < SIMPLE;
+		const bool known = n == g->n && a->nrank == n &&
+				   fabs(factor / simple - 1) < LIMIT_RANKS_SIMPLE;
 		if (!known || (out->n > 0 && out->factor != simple)) {
 			out->n = 0;
 			return 0;

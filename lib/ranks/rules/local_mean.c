@@ -6,8 +6,6 @@
 
 #include <math.h>
 
-static const double NEAR = 1e-5; /* numbers that are rounded to f32 a few times are nearer */
-
 struct own { /* a mean of a loss, over a count */
 	const struct acc_seen_call *c;
 	size_t line;   /* of what it makes, */
@@ -139,7 +137,8 @@ joins(const struct acc_replicas *t, const struct acc_rank_group *g)
 static bool
 unlike(const struct own *a, const struct own *b)
 {
-	return fabs(a->n / b->n - 1) > NEAR && fabs(a->began / b->began - 1) <= NEAR;
+	return fabs(a->n / b->n - 1) > LIMIT_RANKS_ROUNDED &&
+	       fabs(a->began / b->began - 1) <= LIMIT_RANKS_ROUNDED;
 }
 
 static bool
@@ -273,9 +272,9 @@ together(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 		return 0;
 	rc = rc == 1 ? acc_seen_scale(t, g, room, &scale, e) : (rc < 0 ? rc : 0);
 	const double all = m.sum * scale.factor, off = all < 1 ? 1 / all : all;
-	const uint32_t times = fabs(off - g->n) < NEAR * g->n ? g->n : m.n;
+	const uint32_t times = fabs(off - g->n) < LIMIT_RANKS_ROUNDED * g->n ? g->n : m.n;
 	if (rc < 0 || scale.n < LIMIT_REPLICA_SCALED || times < 2 ||
-		!(fabs(off - times) < NEAR * times))
+		!(fabs(off - times) < LIMIT_RANKS_ROUNDED * times))
 		return rc;
 	const char *text =
 		summed ? acc_say(&t->f->mem,

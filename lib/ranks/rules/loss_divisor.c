@@ -8,8 +8,6 @@
 
 enum { MOST_LOSSES = 32, MOST_HOPS = 6 };
 
-static const double NEAR = 1e-5; /* numbers that are rounded to f32 a few times are nearer */
-
 struct sums { /* of a rank */
 	double labels,
 		weight; /* how many of its losses; and times the gradient that each loss begins with */
@@ -110,7 +108,8 @@ static uint32_t
 part_of_ranks(const struct acc_rank_group *g, double times)
 {
 	const double n = rint(times);
-	return n >= 2 && n <= g->n && fabs(times - n) < NEAR * n && g->n % (uint32_t)n == 0
+	return n >= 2 && n <= g->n && fabs(times - n) < LIMIT_RANKS_ROUNDED * n &&
+			       g->n % (uint32_t)n == 0
 		       ? (uint32_t)n
 		       : 0;
 }
@@ -302,7 +301,7 @@ acc_rule_begins(struct acc_replicas *t, const struct acc_rank_group *g,
 			uint32_t n = 0;
 			rc = scaled_by(t, peer[k], &scale, &n, e);
 			rc = rc == 1 ? began(t, peer[k], &seed, e) : rc;
-			rc = rc == 1 ? fabs(seed - scale) <= NEAR * fabs(seed) : rc;
+			rc = rc == 1 ? fabs(seed - scale) <= LIMIT_RANKS_ROUNDED * fabs(seed) : rc;
 			const bool is = scale == 1;
 			*(is ? &one : &other) = peer[k];
 			by[!is] = scale;

@@ -8,8 +8,6 @@
 
 enum { MOST_SCALINGS = 4 };
 
-static const double NEAR = 1e-6; /* numbers are recorded in f32 */
-
 /* Is it much the same as the weight? A gradient is not, but its statistics may be near by chance: enough to excuse, not
  * to accuse. */
 static int
@@ -96,12 +94,13 @@ scaled(struct acc_replicas *t, const struct acc_seen_call *c, uint32_t n, double
 		if (rc != 1)
 			return rc;
 		*v *= x;
-		if (fabs(*v * n - 1) <= NEAR)
+		if (fabs(*v * n - 1) <= LIMIT_RANKS_RECORDED)
 			return 0;
 		out = acc_seen_real(t, &t->call[next], true);
 		*line = out == NULL ? *line : out->line;
 	}
-	return *v < 1 - NEAR && fabs(1 / *v - rint(1 / *v)) <= NEAR / *v;
+	return *v < 1 - LIMIT_RANKS_RECORDED &&
+	       fabs(1 / *v - rint(1 / *v)) <= LIMIT_RANKS_RECORDED / *v;
 }
 
 int
