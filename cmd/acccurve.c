@@ -46,26 +46,6 @@ list(void)
 	cli_printed();
 }
 
-static struct acc_rules *
-parse(const char *text, size_t n, const char *where)
-{
-	struct acc_err e = {0};
-	struct acc_rules *rs = acc_rules_parse(text, n, where, &e);
-	if (rs == NULL)
-		cli_die_err(&e);
-	return rs;
-}
-
-static struct acc_rules *
-parse_file(const char *path)
-{
-	struct acc_buf b = {0};
-	cli_text_file(path, &b);
-	struct acc_rules *rs = parse((char *)b.p, b.n, path);
-	acc_buf_release(&b);
-	return rs;
-}
-
 /* Of a pair, or of a record that belongs to none. How many points it was. */
 static uint64_t
 take(struct acc_curves *cs, struct acc_rec *r, struct cli_out *out, bool all)
@@ -244,10 +224,10 @@ main(int argc, char **argv)
 				fwrite(p->text, 1, p->n, stdout);
 				cli_printed();
 			}
-			opt.rules = parse(p->text, p->n, p->name);
+			opt.rules = cli_rules_text(p->text, p->n, p->name);
 		}
 		if (key == RULES)
-			opt.rules = parse_file(optarg);
+			opt.rules = cli_rules_file(optarg);
 		if (key == PRESET || key == RULES)
 			opt.rules_name = optarg;
 		if (key == NOISE) {
@@ -262,7 +242,7 @@ main(int argc, char **argv)
 		cli_usage("--regex: two logs are needed, the device's and the bench's");
 	if (opt.rules == NULL) {
 		p = &acc_curve_presets[0];
-		opt.rules = parse(p->text, p->n, p->name);
+		opt.rules = cli_rules_text(p->text, p->n, p->name);
 		opt.rules_name = p->name;
 	}
 	struct acc_in *in = NULL;

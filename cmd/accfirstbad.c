@@ -94,26 +94,6 @@ static const char *baseline;    // the file to write, or NULL
 static struct acc_profile *usual;
 static const char *settings; // the same, of what to record next
 
-static struct acc_rules *
-parse(const char *text, size_t n, const char *where)
-{
-	struct acc_err e = {0};
-	struct acc_rules *rs = acc_rules_parse(text, n, where, &e);
-	if (rs == NULL)
-		cli_die_err(&e);
-	return rs;
-}
-
-static struct acc_rules *
-parse_file(const char *path)
-{
-	struct acc_buf b = {0};
-	cli_text_file(path, &b);
-	struct acc_rules *rs = parse((char *)b.p, b.n, path);
-	acc_buf_release(&b);
-	return rs;
-}
-
 static struct acc_noise *
 noise(char *path)
 {
@@ -518,10 +498,10 @@ main(int argc, char **argv)
 				fwrite(p->text, 1, p->n, stdout);
 				cli_printed();
 			}
-			opt.rules = parse(p->text, p->n, p->name);
+			opt.rules = cli_rules_text(p->text, p->n, p->name);
 		}
 		if (key == RULES)
-			opt.rules = parse_file(optarg);
+			opt.rules = cli_rules_file(optarg);
 		if (key == NOISE) {
 			acc_noise_free(opt.noise);
 			opt.noise = noise(optarg);

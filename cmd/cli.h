@@ -57,6 +57,9 @@ void cli_list(const char *arg, const char ***out, size_t *n);
 void cli_append(const char ***list, size_t *n, const char *s);
 /* A text file that an option names, up to 1 MiB, into *b; or exit 2. */
 void cli_text_file(const char *path, struct acc_buf *b);
+/* A rule file, or the text of one. */
+struct acc_rules *cli_rules_file(const char *path);
+struct acc_rules *cli_rules_text(const char *text, size_t n, const char *where);
 /* All has been printed to stdout that was asked for: exit 0, or 2 where it could not be. */
 _Noreturn void cli_printed(void);
 /* $TMPDIR or /tmp. */

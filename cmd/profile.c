@@ -38,3 +38,23 @@ cli_profile(struct acc_profile **p, const char *of)
 		cli_die_err(&e);
 	acc_buf_release(&b);
 }
+
+struct acc_rules *
+cli_rules_text(const char *text, size_t n, const char *where)
+{
+	struct acc_err e = {0};
+	struct acc_rules *rs = acc_rules_parse(text, n, where, &e);
+	if (rs == NULL)
+		cli_die_err(&e);
+	return rs;
+}
+
+struct acc_rules *
+cli_rules_file(const char *path)
+{
+	struct acc_buf b = {0};
+	cli_text_file(path, &b);
+	struct acc_rules *rs = cli_rules_text((char *)b.p, b.n, path);
+	acc_buf_release(&b);
+	return rs;
+}

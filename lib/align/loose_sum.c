@@ -2,6 +2,7 @@
  * the parts add up to its own, and its extremes are among theirs. So one part has the largest element,
  * one has the smallest, and what a third must hold is known. */
 #include "align/loose.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -36,21 +37,9 @@ cmp(const void *x, const void *y)
 	return (p->item > q->item) - (p->item < q->item);
 }
 
-static int
-cmp_max(const void *x, const void *y)
-{
-	const struct loose *p = *(const struct loose *const *)x,
-			   *q = *(const struct loose *const *)y;
-	return (p->max > q->max) - (p->max < q->max);
-}
+ACC_ORDER_OF(cmp_max, struct loose, max)
 
-static int
-cmp_min(const void *x, const void *y)
-{
-	const struct loose *p = *(const struct loose *const *)x,
-			   *q = *(const struct loose *const *)y;
-	return (p->min > q->min) - (p->min < q->min);
-}
+ACC_ORDER_OF(cmp_min, struct loose, min)
 
 static bool
 alike(double x, double y)
@@ -182,13 +171,7 @@ search(const struct loose *pack, struct parts *ps, struct found *f)
 }
 
 /* In the order of their names, which is that of their place. */
-static int
-cmp_place(const void *x, const void *y)
-{
-	const struct loose *p = *(const struct loose *const *)x,
-			   *q = *(const struct loose *const *)y;
-	return (p->item > q->item) - (p->item < q->item);
-}
+ACC_ORDER_OF(cmp_place, struct loose, item)
 
 static int
 make_parts(const struct loose_side *q, struct parts *ps, struct acc_err *e)

@@ -166,14 +166,6 @@ drop(struct acc_audit_job *j)
 	free(j);
 }
 
-static int
-count(void *arg, struct acc_held *h)
-{
-	(void)h;
-	(*(uint32_t *)arg)++;
-	return 0;
-}
-
 static struct acc_audit_job *
 make(struct acc_audit *a, const struct acc_span *s, struct acc_err *e)
 {
@@ -190,7 +182,7 @@ make(struct acc_audit *a, const struct acc_span *s, struct acc_err *e)
 	if (of != NULL)
 		rc = take(a, of, j, true, e);
 	const struct acc_pass_of *p = s->backward ? &j->bwd : &j->fwd;
-	acc_each_held(p->out, p->nout, count, &j->nresult);
+	acc_each_held(p->out, p->nout, acc_count_held, &j->nresult);
 	if (rc == 0) {
 		j->result = calloc(j->nresult + 1, sizeof *j->result);
 		j->tally = calloc(j->nresult + 1, sizeof *j->tally);

@@ -1,7 +1,7 @@
 /* order.h - what qsort asks, by the members of what is sorted, from the least
  *
  * ACC_ORDER(by_size, struct row, size) is by_size(), ACC_ORDER_2 and _3 go on with the next members where
- * those before are equal. NaN has no place. */
+ * those before are equal; ACC_ORDER_OF orders pointers to what has the member. NaN has no place. */
 #ifndef BASE_ORDER_H
 #define BASE_ORDER_H
 
@@ -16,6 +16,12 @@
 #define ACC_ORDER(name, type, m) ACC_ORDER_AS(name, type, ACC_COMPARE(p->m, q->m))
 #define ACC_ORDER_2(name, type, m, n) \
 	ACC_ORDER_AS(name, type, 2 * ACC_COMPARE(p->m, q->m) + ACC_COMPARE(p->n, q->n))
+#define ACC_ORDER_OF(name, type, m) \
+	static int name(const void *x, const void *y) \
+	{ \
+		const type *p = *(const type *const *)x, *q = *(const type *const *)y; \
+		return ACC_COMPARE(p->m, q->m); \
+	}
 #define ACC_ORDER_3(name, type, m, n, o) \
 	ACC_ORDER_AS(name, type, \
 		4 * ACC_COMPARE(p->m, q->m) + 2 * ACC_COMPARE(p->n, q->n) + \

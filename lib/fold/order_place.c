@@ -1,6 +1,7 @@
 /* Where the reference's weights stand in a flat parameter: by some of their elements, and, of those whose
  * elements are others, by what stands behind what in other layers. */
 #include "fold/order.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -149,13 +150,7 @@ acc_order_by_elements(struct order *o, uint32_t unit, struct acc_err *e)
 
 /* --- by the order in other layers --- */
 
-static int
-by_at(const void *x, const void *y)
-{
-	const struct known *a = *(const struct known *const *)x;
-	const struct known *b = *(const struct known *const *)y;
-	return (a->at > b->at) - (a->at < b->at);
-}
+ACC_ORDER_OF(by_at, struct known, at)
 
 /* Those of the unit that have a place, in order; n of them. free() them. */
 static struct known **

@@ -1,4 +1,5 @@
 #include "acc/zip.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 
@@ -228,13 +229,7 @@ entry(struct view *v, const struct end *end, const uint8_t *p, size_t n, struct 
 	return (int64_t)all;
 }
 
-static int
-by_off(const void *a, const void *b)
-{
-	const struct acc_zip_member *x = *(struct acc_zip_member *const *)a;
-	const struct acc_zip_member *y = *(struct acc_zip_member *const *)b;
-	return (x->off > y->off) - (x->off < y->off);
-}
+ACC_ORDER_OF(by_off, struct acc_zip_member, off)
 
 static int
 by_name(const void *a, const void *b)

@@ -98,15 +98,6 @@ grow(struct group *g, struct acc_err *e)
 	return 0;
 }
 
-static unsigned
-mode_of(struct acc_str s)
-{
-	return acc_str_is(s, "tensor")       ? MODE_TENSOR
-	       : acc_str_is(s, "statistics") ? MODE_STATISTICS
-	       : acc_str_is(s, "md5")        ? MODE_MD5
-					     : 0;
-}
-
 /* --- judging it --- */
 
 static const char *
@@ -314,7 +305,7 @@ record(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 			return acc_nomem(e);
 	}
 	if (it->kind == ACC_ITEM_AUX && c->opt.rules->mode == 0)
-		c->opt.rules->mode = mode_of(acc_get_text(r, "", "task"));
+		c->opt.rules->mode = acc_rule_mode(acc_get_text(r, "", "task"));
 	/* Rows that only the bench has are no rows of the device's table. */
 	if (it->call == ACC_NOCALL || !(it->sides & 1))
 		return 0;
@@ -323,7 +314,7 @@ record(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 		return rc;
 	if (grow(g, e) < 0)
 		return ACC_ENOMEM;
-	unsigned mode = mode_of(acc_get_text(r, "", "m.mode"));
+	unsigned mode = acc_rule_mode(acc_get_text(r, "", "m.mode"));
 	if (mode != 0)
 		g->mode = mode;
 	g->call = it->call;

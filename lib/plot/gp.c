@@ -8,27 +8,12 @@
 static uint32_t
 printable(struct acc_str s)
 {
-	const unsigned char *p = (const unsigned char *)s.p;
-	uint32_t n = p[0] < 0x80   ? 1
-		     : p[0] < 0xc2 ? 0
-		     : p[0] < 0xe0 ? 2
-		     : p[0] < 0xf0 ? 3
-		     : p[0] < 0xf5 ? 4
-				   : 0;
-	if (n == 0 || n > s.n)
-		return 0;
-	if (n == 1)
-		return p[0] >= 0x20 && p[0] != 0x7f ? 1 : 0;
-	uint32_t c = p[0] & (0x7fU >> n);
-	for (uint32_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3fU);
-	}
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	bool good = c >= least[n] && c >= 0xa0 && c <= 0x10ffff && !(c >= 0xd800 && c < 0xe000) &&
-		    (c & 0xfffe) != 0xfffe && !(c >= 0x2028 && c <= 0x202e);
-	return good ? n : 0;
+	int32_t c;
+	const uint32_t n = acc_char(s, &c);
+	return c >= 0x20 && (c < 0x7f || c >= 0xa0) && (c & 0xfffe) != 0xfffe &&
+			       !(c >= 0x2028 && c <= 0x202e)
+		       ? n
+		       : 0;
 }
 
 static void

@@ -24,22 +24,14 @@ add(void *arg, struct acc_held *h)
 	return 0;
 }
 
-static int
-count(void *arg, struct acc_held *h)
-{
-	(void)h;
-	(*(uint32_t *)arg)++;
-	return 0;
-}
-
 /* The tensors among the inputs of the forward call, in order. */
 static bool
 list_inputs(struct acc_trial *t, struct inputs *in)
 {
 	const struct acc_replay *r = &t->r;
 	uint32_t n = 0;
-	acc_each_held(r->in, r->nin, count, &n);
-	acc_each_held(r->kw, r->nkw, count, &n);
+	acc_each_held(r->in, r->nin, acc_count_held, &n);
+	acc_each_held(r->kw, r->nkw, acc_count_held, &n);
 	*in = (struct inputs){.mem = r->mem,
 		.cap = n,
 		.list = acc_alloc(r->mem, n * sizeof *in->list)};

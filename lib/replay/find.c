@@ -37,21 +37,13 @@ acc_op_find(struct acc_str op)
 	return found;
 }
 
-static int
-count(void *arg, struct acc_held *h)
-{
-	(void)h;
-	(*(uint32_t *)arg)++;
-	return 0;
-}
-
 const struct acc_op *
 acc_op_of_call(const struct acc_audit_job *j)
 {
 	const struct acc_op *op = acc_op_find(j->op);
 	uint32_t n = 0;
 	if (op != NULL && op->of_others != NULL) {
-		acc_each_held(j->fwd.in, j->fwd.nin, count, &n);
+		acc_each_held(j->fwd.in, j->fwd.nin, acc_count_held, &n);
 		return n == 2 ? op : op->of_others;
 	}
 	if (op != NULL && op->of_one != NULL && j->fwd.nin + j->fwd.nkw == 1)

@@ -8,14 +8,6 @@ struct gather {
 };
 
 static int
-count(void *arg, struct acc_held *h)
-{
-	(void)h;
-	(*(uint32_t *)arg)++;
-	return 0;
-}
-
-static int
 collect(void *arg, struct acc_held *h)
 {
 	struct gather *g = arg;
@@ -62,7 +54,7 @@ acc_trial_open(struct acc_trial *t, struct acc_audit_job *j, const struct acc_op
 			.name = acc_op_name(j->op),
 			.module = acc_op_is_module(j->op) || acc_str_starts(j->op, "Primitive.") ||
 				  acc_str_starts(j->op, "torch.nn.")}};
-	acc_each_held(p->out, p->nout, count, &n);
+	acc_each_held(p->out, p->nout, acc_count_held, &n);
 	struct gather g = {acc_alloc(&j->mem, n * sizeof(struct acc_held *)), 0, n};
 	struct acc_dense *rec = acc_alloc(&j->mem, n * sizeof *rec);
 	struct acc_outline *out = acc_alloc(&j->mem, n * sizeof *out);

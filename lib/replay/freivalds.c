@@ -34,14 +34,14 @@ acc_product_formed(const struct acc_product *p)
 	return work_of(p) <= FORMED;
 }
 
-/* --- a matrix by tables of offsets, read along the index whose elements are neighbours --- */
+/* --- a matrix by tables of offsets, read along the index whose elements are acc_neighbours --- */
 
 struct matrix {
 	struct acc_window w;
 	size_t na, nb; /* A[a, b] */
 	const size_t *ta, *tb;
 	bool turned; /* lines are along a, one for each b */
-	bool apart;  /* no index has neighbours: lines are gathered */
+	bool apart;  /* no index has acc_neighbours: lines are gathered */
 	double *line;
 };
 
@@ -51,22 +51,13 @@ sealed(const double *v)
 	return (const struct acc_sealed *)(const void *)v;
 }
 
-static bool
-neighbours(const size_t *t, size_t n)
-{
-	for (size_t i = 1; i < n; i++)
-		if (t[i] != t[0] + i)
-			return false;
-	return true;
-}
-
 static int
 matrix(struct acc_trial *t, const struct acc_sealed *v, const size_t *ta, size_t na,
 	const size_t *tb, size_t nb, struct matrix *m)
 {
 	*m = (struct matrix){.na = na, .nb = nb, .ta = ta, .tb = tb};
-	m->turned = !neighbours(tb, nb) && neighbours(ta, na);
-	m->apart = !m->turned && !neighbours(tb, nb);
+	m->turned = !acc_neighbours(tb, nb) && acc_neighbours(ta, na);
+	m->apart = !m->turned && !acc_neighbours(tb, nb);
 	if (acc_window_of(&m->w, t->j, v) < 0)
 		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
 	if (m->apart && m->w.held != NULL)
@@ -256,7 +247,7 @@ static int
 bias(struct acc_trial *t, struct check *c, size_t b)
 {
 	const struct acc_product *p = c->p;
-	bool same = p->m > 0 && p->bm[p->m - 1] == 0 && neighbours(p->bn, p->n);
+	bool same = p->m > 0 && p->bm[p->m - 1] == 0 && acc_neighbours(p->bn, p->n);
 	struct request w = {.vb = c->sj,
 		.wb = c->ones,
 		.ra = c->bias_i,
@@ -649,7 +640,7 @@ acc_freivalds_added(struct acc_adjoint *a, struct acc_sums *s)
 		return ACC_EUNSUP;
 	if (m.turned || m.apart)
 		return acc_cannot(&t->r, "too large to be recomputed");
-	bool plain = neighbours(p->bn, p->n);
+	bool plain = acc_neighbours(p->bn, p->n);
 	for (size_t b = 0; b < p->nb; b++)
 		for (size_t i = 0; i < p->m; i++) {
 			const double *line = acc_window_at(&m.w, p->ob[b] + p->om[i] + p->on[0],

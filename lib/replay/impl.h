@@ -74,6 +74,8 @@ int acc_audit_job_take(struct acc_audit_job *j, const struct acc_rec *r, size_t 
 /* The tensors in a value, nested ones too: calls f for each in order. */
 typedef int acc_held_fn(void *arg, struct acc_held *h);
 int acc_each_held(const struct acc_value *v, uint32_t n, acc_held_fn *f, void *arg);
+/* As such a function: one more, in a uint32_t. */
+int acc_count_held(void *arg, struct acc_held *h);
 
 /* --- results --- */
 
@@ -426,6 +428,12 @@ void acc_spots_add(struct acc_spots *s, const struct acc_dense *rec, const doubl
 const char *acc_cause_place(struct acc_arena *mem, const struct acc_spots *s);
 
 /* --- large products (freivalds.c) --- */
+/* Keys' kernel, by which bicubic interpolation weighs what is x away. */
+double acc_cubic(double x);
+/* Its operands. */
+void acc_product_of(struct acc_product *p, const struct acc_dense *x, const struct acc_dense *y);
+/* Is each place the next of the one before it? */
+bool acc_neighbours(const size_t *t, size_t n);
 bool acc_product_large(const struct acc_product *p, bool streams);
 /* Small enough to be formed where it is wrong. */
 bool acc_product_formed(const struct acc_product *p);

@@ -14,8 +14,8 @@ added(const struct acc_product *p, struct acc_dense *out)
 						: p->beta * p->bias[p->bb[b] + p->bm[i] + p->bn[j]];
 }
 
-static bool
-neighbours(const size_t *t, size_t n)
+bool
+acc_neighbours(const size_t *t, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
 		if (t[i] != t[0] + i)
@@ -68,7 +68,7 @@ acc_product_eval(struct acc_replay *r, struct acc_dense *out)
 	/* Kernels that do not know the operand's strides round the product, then add the bias. */
 	const bool twice = p.bias != NULL && acc_unit_low(acc_unit(out[0].dtype));
 	const double between = twice ? acc_roundings(r, out[0].dtype) : 0;
-	bool xplain = neighbours(p.xk, p.nk), yplain = neighbours(p.yk, p.nk);
+	bool xplain = acc_neighbours(p.xk, p.nk), yplain = acc_neighbours(p.yk, p.nk);
 	for (size_t b = 0; b < p.nb; b++)
 		for (size_t j0 = 0; j0 < p.n; j0 += COLUMNS) {
 			size_t nj = p.n - j0 < COLUMNS ? p.n - j0 : COLUMNS;

@@ -87,8 +87,8 @@ set_rows(struct reader *rd, struct acc_str v)
 	return wrong(rd, "rows are all, inputs, outputs or first-output, not", v);
 }
 
-static unsigned
-mode_of(struct acc_str s)
+unsigned
+acc_rule_mode(struct acc_str s)
 {
 	return acc_str_is(s, "tensor")       ? MODE_TENSOR
 	       : acc_str_is(s, "statistics") ? MODE_STATISTICS
@@ -105,9 +105,9 @@ set_modes(struct reader *rd, struct acc_str v)
 			continue;
 		struct acc_str one = {v.p + start, i - start};
 		start = i + 1;
-		if (one.n > 0 && mode_of(one) == 0)
+		if (one.n > 0 && acc_rule_mode(one) == 0)
 			return wrong(rd, "modes are tensor, statistics and md5, not", one);
-		rd->rule->modes |= mode_of(one);
+		rd->rule->modes |= acc_rule_mode(one);
 	}
 	return 0;
 }

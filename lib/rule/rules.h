@@ -7,6 +7,8 @@
 
 enum rule_rows { ROWS_ALL, ROWS_INPUTS, ROWS_OUTPUTS, ROWS_FIRST_OUTPUT };
 enum rule_mode { MODE_TENSOR = 1, MODE_STATISTICS = 2, MODE_MD5 = 4, MODE_ANY = 7 };
+/* Of its name; 0: it is none. */
+unsigned acc_rule_mode(struct acc_str name);
 
 /* Text and expressions in turn: "norm is {m.norm_relerr}" */
 struct rule_text {

@@ -1,6 +1,7 @@
 /* Gradients of a weight that several op calls of a line are given, as those of micro-batches are, and that op calls add
  * up: each counts once. */
 #include "replay/limits.h"
+#include "base/order.h"
 #include "acc/say.h"
 #include "ranks/graph.h"
 #include "ranks/fit.h"
@@ -24,12 +25,7 @@ struct terms {
 	double *x; /* MOST_ELEMENTS of each */
 };
 
-static int
-by_time(const void *pa, const void *pb)
-{
-	const struct acc_replica_seen *const *a = pa, *const *b = pb;
-	return ((*a)->call > (*b)->call) - ((*a)->call < (*b)->call);
-}
+ACC_ORDER_OF(by_time, struct acc_replica_seen, call)
 
 /* The gradients of all op calls that are given this weight; false: not all are known, or of one line. */
 static bool

@@ -49,12 +49,7 @@ struct leaf {
 
 ACC_ORDER_2(by_mark, struct leaf, mark, at)
 
-static int
-by_time(const void *pa, const void *pb)
-{
-	const struct acc_replica_seen *const *a = pa, *const *b = pb;
-	return ((*a)->call > (*b)->call) - ((*a)->call < (*b)->call);
-}
+ACC_ORDER_OF(by_time, struct acc_replica_seen, call)
 
 /* The op calls from `from` on are given the same weight. */
 static int

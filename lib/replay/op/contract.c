@@ -3,15 +3,6 @@
 #include "replay/impl.h"
 #include "replay/view.h"
 
-static void
-take(struct acc_product *p, const struct acc_dense *x, const struct acc_dense *y)
-{
-	p->x = x->v;
-	p->nx = x->n;
-	p->y = y->v;
-	p->ny = y->n;
-}
-
 /* --- tensordot --- */
 
 struct dims { /* of one of the two: which are summed over, in order */
@@ -104,7 +95,7 @@ tensordot(struct acc_replay *r, const struct acc_dense *out, struct acc_product 
 	if (xm.ndim + yn.ndim > ACC_DENSE_DIMS ||
 		acc_out_shape(r, out, shape, xm.ndim + yn.ndim) < 0)
 		return acc_cannot(r, "its inputs do not fit each other");
-	take(p, x, y);
+	acc_product_of(p, x, y);
 	p->nb = 1;
 	p->m = acc_view_count(&xm);
 	p->n = acc_view_count(&yn);
@@ -155,7 +146,7 @@ kron(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 	}
 	if (acc_out_shape(r, out, shape, nd) < 0)
 		return ACC_EUNSUP;
-	take(p, x, y);
+	acc_product_of(p, x, y);
 	p->nb = p->nk = 1;
 	p->m = x->n;
 	p->n = y->n;

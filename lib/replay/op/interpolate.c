@@ -77,8 +77,8 @@ within(double i, size_t n)
 	return i <= 0 ? 0 : i >= (double)n ? n - 1 : (size_t)i;
 }
 
-static double
-cubic(double x) /* Keys' kernel with a = -0.75 */
+double
+acc_cubic(double x) /* Keys' kernel with a = -0.75 */
 {
 	const double a = -0.75;
 	x = fabs(x);
@@ -127,7 +127,7 @@ tap(struct acc_replay *r, const struct resampling *s, const struct taps *t, doub
 	double base = floor(x);
 	for (int k = 0; k < 4; k++) {
 		at[k] = within(base + k - 1, t->in);
-		w[k] = cubic(x - base - (k - 1));
+		w[k] = acc_cubic(x - base - (k - 1));
 	}
 	return 0;
 }

@@ -52,8 +52,8 @@ linear(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 
 /* --- matmul: the last two dimensions, the others broadcast --- */
 
-static void
-take(struct acc_product *p, const struct acc_dense *x, const struct acc_dense *y)
+void
+acc_product_of(struct acc_product *p, const struct acc_dense *x, const struct acc_dense *y)
 {
 	p->x = x->v;
 	p->nx = x->n;
@@ -102,7 +102,7 @@ matrices(struct acc_replay *r, const struct acc_dense *x, const struct acc_dense
 		xb[i] = w.at[0] * p->m * p->nk;
 		yb[i] = w.at[1] * p->nk * p->n;
 	}
-	take(p, x, y);
+	acc_product_of(p, x, y);
 	p->xb = xb;
 	p->yb = yb;
 	p->ob = acc_offsets(r, p->nb, p->m * p->n);
@@ -180,7 +180,7 @@ outer(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 		return ACC_EUNSUP;
 	if (acc_out_shape(r, out, (int64_t[]){(int64_t)x->n, (int64_t)y->n}, 2) < 0)
 		return ACC_EUNSUP;
-	take(p, x, y);
+	acc_product_of(p, x, y);
 	p->nb = p->nk = 1;
 	p->m = x->n;
 	p->n = y->n;

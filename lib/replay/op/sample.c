@@ -75,16 +75,6 @@ within(const struct sampling *s, uint32_t d, double x)
 	return s->edge == ZEROS ? x : fmin(fmax(x, 0), n - 1);
 }
 
-static double
-cubic(double x) /* Keys' kernel with a = -0.75 */
-{
-	const double a = -0.75;
-	x = fabs(x);
-	if (x <= 1)
-		return ((a + 2) * x - (a + 3)) * x * x + 1;
-	return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
-}
-
 /* Of one dimension: up to four places with their weights, and how these change with the position. */
 struct taps {
 	int n;
@@ -117,8 +107,9 @@ taps(struct acc_replay *r, const struct sampling *s, uint32_t d, double g, struc
 		const int64_t i = (int64_t)first + k - (t->n == 4);
 		const double off = part - (k - (t->n == 4)), h = 0x1p-20;
 		t->at[k] = s->mode == BICUBIC ? (int64_t)within(s, d, (double)i) : i;
-		t->w[k] = t->n == 4 ? cubic(off) : k == 0 ? 1 - part : part;
-		t->slope[k] = t->n == 4 ? fabs(cubic(off + h) - cubic(off - h)) / (2 * h) : 1;
+		t->w[k] = t->n == 4 ? acc_cubic(off) : k == 0 ? 1 - part : part;
+		t->slope[k] = t->n == 4 ? fabs(acc_cubic(off + h) - acc_cubic(off - h)) / (2 * h)
+					: 1;
 	}
 	return 0;
 }
