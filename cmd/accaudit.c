@@ -124,49 +124,53 @@ list_rules(void)
 	cli_printed();
 }
 
+static struct {
+	uint8_t *use; /* of each rule over ranks */
+	struct acc_profile *usual;
+	const char *written; /* the profile, or NULL */
+} asked;
+
+static void
+option(struct acc_audit_opt *opt, int key)
+{
+	struct acc_err e = {0};
+	if (key == 'a')
+		opt->all = true;
+	else if (key == 'l')
+		list();
+	else if (key == LIMITS)
+		cli_limits(acc_audit_limits, acc_naudit_limits);
+	else if (key == LIST_RULES)
+		list_rules();
+	else if (key == NO_RULE || key == DOUBT)
+		cli_rule_use(&asked.use, key == DOUBT, optarg, "accaudit");
+	else if (key == PROFILE)
+		cli_profile(&asked.usual, optarg);
+	else if (key == NEW_PROFILE)
+		asked.written = optarg;
+	else if (key == 'j')
+		opt->threads = (unsigned)cli_int("-j", optarg, 1, 1024);
+	else if (key == OPT_ROOT && acc_roots_move(roots, optarg, &e) < 0)
+		cli_usage("--root: %s", cli_err(&e));
+}
+
 int
 main(int argc, char **argv)
 {
 	struct acc_err e = {0};
 	struct acc_audit_opt opt = {0};
-	uint8_t *use = NULL;
-	struct acc_profile *usual = NULL;
-	const char *written = NULL;
 	roots = acc_roots_open(&e);
 	if (roots == NULL)
 		cli_die_err(&e);
-	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
-		if (key == 'a')
-			opt.all = true;
-		else if (key == 'l')
-			list();
-		else if (key == LIMITS)
-			cli_limits(acc_audit_limits, acc_naudit_limits);
-		else if (key == LIST_RULES)
-			list_rules();
-		else if (key == NO_RULE || key == DOUBT)
-			cli_rule_use(&use, key == DOUBT, optarg, "accaudit");
-		else if (key == PROFILE)
-			cli_profile(&usual, optarg);
-		else if (key == NEW_PROFILE)
-			written = optarg;
-		else if (key == 'j')
-			opt.threads = (unsigned)cli_int("-j", optarg, 1, 1024);
-		else if (key == OPT_ROOT && acc_roots_move(roots, optarg, &e) < 0)
-			cli_usage("--root: %s", cli_err(&e));
-	}
+	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;)
+		option(&opt, key);
 	opt.tmpdir = cli_tmpdir();
-	opt.rule_use = use;
-	opt.usual = usual;
-	opt.learn = written == NULL ? NULL : acc_profile_new(&e);
-	if (written != NULL && opt.learn == NULL)
+	opt.rule_use = asked.use;
+	opt.usual = asked.usual;
+	opt.learn = asked.written == NULL ? NULL : acc_profile_new(&e);
+	if (asked.written != NULL && opt.learn == NULL)
 		cli_die_err(&e);
-	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
-	if (in == NULL)
-		cli_die_err(&e);
-	size_t nlog;
-	const struct acc_str *log = acc_in_log(in, &nlog);
-	out = cli_out_open(log, nlog, argc, argv);
+	struct acc_in *in = cli_in_open(argc, argv, &out);
 	struct acc_audit *a = start(&opt);
 	struct acc_rec *r;
 	int rc;
@@ -185,13 +189,13 @@ main(int argc, char **argv)
 	cli_status(out, acc_in_status(in));
 	if (acc_in_status(in) != 2)
 		say_nothing();
-	if (written != NULL)
-		write_profile(opt.learn, written);
+	if (asked.written != NULL)
+		write_profile(opt.learn, asked.written);
 	acc_profile_free(opt.learn);
-	acc_profile_free(usual);
+	acc_profile_free(asked.usual);
 	acc_audit_close(a);
 	acc_roots_close(roots);
 	acc_in_close(in);
-	free(use);
+	free(asked.use);
 	return cli_finish(out);
 }

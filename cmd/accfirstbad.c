@@ -467,103 +467,128 @@ switch_rule(struct acc_judge_opt *opt, bool doubt)
 		cli_rule_use(&left.use, doubt, optarg, "accfirstbad");
 }
 
+/* What the options ask for. */
+static struct {
+	struct acc_judge_opt opt;
+	struct expected ranks;
+	const char **allow;
+	size_t allow_cap;
+	bool no_audit, own; /* own: rules of the user */
+} asked = {.opt = {.overflows = ACC_OVERFLOWS}};
+
+static void
+rules_of(int key)
+{
+	if (asked.opt.rules != NULL)
+		cli_usage("only one of --preset and --rules");
+	if (key == RULES) {
+		asked.opt.rules = cli_rules_file(optarg);
+		asked.own = true;
+		return;
+	}
+	const struct acc_preset *p = preset(optarg);
+	asked.opt.rules = cli_rules_text(p->text, p->n, p->name);
+}
+
+static void
+print_rules(void)
+{
+	const struct acc_preset *p = preset(optarg);
+	fwrite(p->text, 1, p->n, stdout);
+	cli_printed();
+}
+
+static void
+option(int key)
+{
+	struct acc_err e = {0};
+	struct acc_judge_opt *opt = &asked.opt;
+	if (key == 'l')
+		list();
+	if (key == LIMITS)
+		cli_limits(acc_judge_limits, acc_njudge_limits);
+	if (key == LIST_RULES)
+		list_rules();
+	if (key == NO_RULE || key == DOUBT)
+		switch_rule(opt, key == DOUBT);
+	if (key == PRESET || key == RULES)
+		rules_of(key);
+	if (key == PRINT_RULES)
+		print_rules();
+	if (key == NOISE) {
+		acc_noise_free(opt->noise);
+		opt->noise = noise(optarg);
+	}
+	if (key == OVERFLOWS)
+		opt->overflows = (uint32_t)cli_int("--overflows", optarg, 0, ACC_OVERFLOWS - 1);
+	if (key == 'j')
+		opt->threads = (unsigned)cli_int("-j", optarg, 1, 1024);
+	if (key == ROOT && acc_roots_move(roots, optarg, &e) < 0)
+		cli_usage("--root: %s", cli_err(&e));
+	if (key == ALLOW) {
+		if (!ACC_ROOM(asked.allow, asked.allow_cap, opt->nallow + 1, &e))
+			cli_nomem();
+		asked.allow[opt->nallow++] = optarg;
+	}
+	if (key == IGNORE || key == BASELINE || key == SCALE)
+		opt->accept = accept_by(opt->accept, key);
+	if (key == PROFILE)
+		cli_profile(&usual, optarg);
+	if (key == EXPECT_RANKS)
+		expect_open(&asked.ranks, optarg);
+	if (key == WRITE_BASELINE)
+		baseline = optarg;
+	if (key == NEXT)
+		settings = optarg;
+	if (key == WHERE)
+		opt->where = roots;
+	if (key == BEFORE) {
+		acc_before_free(opt->before);
+		opt->before = before(optarg);
+	}
+	asked.no_audit |= key == NO_AUDIT;
+	opt->all |= key == ALL;
+	opt->strict |= key == STRICT;
+}
+
+/* What rules and presets exclude. */
+static void
+refuse(const struct acc_judge_opt *opt)
+{
+	if (opt->noise != NULL && opt->rules != NULL)
+		cli_usage("--noise cannot be combined with --preset or --rules");
+	if (opt->before != NULL && opt->rules != NULL)
+		cli_usage("--before cannot be combined with --preset or --rules");
+	if ((opt->accept != NULL || baseline != NULL) && opt->rules != NULL)
+		cli_usage(
+			"--ignore, --baseline and --scale cannot be combined with --preset or --rules");
+	if (opt->where != NULL && opt->rules != NULL)
+		cli_usage("--where cannot be combined with --preset or --rules");
+}
+
 int
 main(int argc, char **argv)
 {
 	struct acc_err e = {0};
-	struct acc_judge_opt opt = {.tmpdir = cli_tmpdir(), .overflows = ACC_OVERFLOWS};
-	const struct acc_preset *p;
+	struct acc_judge_opt *opt = &asked.opt;
+	opt->tmpdir = cli_tmpdir();
 	roots = acc_roots_open(&e);
-	const char **allow = NULL;
-	struct expected ranks = {.n = 0};
-	size_t allow_cap = 0;
-	bool audit = true, own = false; /* own: rules of the user */
-	int key;
 	if (roots == NULL)
 		cli_die_err(&e);
-	while ((key = cli_getopt(argc, argv, &cli)) != -1) {
-		if (key == 'l')
-			list();
-		if (key == LIMITS)
-			cli_limits(acc_judge_limits, acc_njudge_limits);
-		if (key == LIST_RULES)
-			list_rules();
-		if (key == NO_RULE || key == DOUBT)
-			switch_rule(&opt, key == DOUBT);
-		if ((key == PRESET || key == RULES) && opt.rules != NULL)
-			cli_usage("only one of --preset and --rules");
-		if (key == PRESET || key == PRINT_RULES) {
-			p = preset(optarg);
-			if (key == PRINT_RULES) {
-				fwrite(p->text, 1, p->n, stdout);
-				cli_printed();
-			}
-			opt.rules = cli_rules_text(p->text, p->n, p->name);
-		}
-		if (key == RULES)
-			opt.rules = cli_rules_file(optarg);
-		if (key == NOISE) {
-			acc_noise_free(opt.noise);
-			opt.noise = noise(optarg);
-		}
-		if (key == OVERFLOWS)
-			opt.overflows = (uint32_t)cli_int("--overflows", optarg, 0,
-				ACC_OVERFLOWS - 1);
-		if (key == 'j')
-			opt.threads = (unsigned)cli_int("-j", optarg, 1, 1024);
-		if (key == ROOT && acc_roots_move(roots, optarg, &e) < 0)
-			cli_usage("--root: %s", cli_err(&e));
-		if (key == ALLOW) {
-			allow = acc_grow(allow, &allow_cap, opt.nallow + 1, sizeof *allow, &e);
-			if (allow == NULL)
-				cli_nomem();
-			allow[opt.nallow++] = optarg;
-		}
-		if (key == IGNORE || key == BASELINE || key == SCALE)
-			opt.accept = accept_by(opt.accept, key);
-		if (key == PROFILE)
-			cli_profile(&usual, optarg);
-		if (key == EXPECT_RANKS)
-			expect_open(&ranks, optarg);
-		if (key == WRITE_BASELINE)
-			baseline = optarg;
-		if (key == NEXT)
-			settings = optarg;
-		if (key == WHERE)
-			opt.where = roots;
-		if (key == BEFORE) {
-			acc_before_free(opt.before);
-			opt.before = before(optarg);
-		}
-		own |= key == RULES;
-		audit &= key != NO_AUDIT;
-		opt.all |= key == ALL;
-		opt.strict |= key == STRICT;
-	}
-	if (opt.noise != NULL && opt.rules != NULL)
-		cli_usage("--noise cannot be combined with --preset or --rules");
-	if (opt.before != NULL && opt.rules != NULL)
-		cli_usage("--before cannot be combined with --preset or --rules");
-	if ((opt.accept != NULL || baseline != NULL) && opt.rules != NULL)
-		cli_usage(
-			"--ignore, --baseline and --scale cannot be combined with --preset or --rules");
-	if (opt.where != NULL && opt.rules != NULL)
-		cli_usage("--where cannot be combined with --preset or --rules");
-	opt.roots = audit ? roots : NULL;
-	opt.usual = usual;
-	opt.allow = allow;
-	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
-	if (in == NULL)
-		cli_die_err(&e);
-	size_t nlog;
-	const struct acc_str *log = acc_in_log(in, &nlog);
-	struct cli_out *out = cli_out_open(log, nlog, argc, argv);
+	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;)
+		option(key);
+	refuse(opt);
+	opt->roots = asked.no_audit ? NULL : roots;
+	opt->usual = usual;
+	opt->allow = asked.allow;
+	struct cli_out *out;
+	struct acc_in *in = cli_in_open(argc, argv, &out);
 	struct hurt hurt = {out, in, false};
-	opt.trouble = trouble;
-	opt.arg = &hurt;
+	opt->trouble = trouble;
+	opt->arg = &hurt;
 	struct seen seen = {.level = NULL};
-	struct acc_case *c = run(&opt, in, out, &seen, &ranks);
-	expect_say(&ranks, out);
+	struct acc_case *c = run(opt, in, out, &seen, &asked.ranks);
+	expect_say(&asked.ranks, out);
 	say_left(out);
 	if (baseline != NULL)
 		write_baseline(c, baseline);
@@ -574,18 +599,18 @@ main(int argc, char **argv)
 		cli_warn("%s", why);
 		cli_status(out, 2);
 	}
-	if (own)
+	if (asked.own)
 		say_blind(c, in, out);
 	/* Of findings that are judged again here, the status is that of the last judge. */
 	cli_status(out, acc_in_status(in) == 1 && c->relieved ? 0 : acc_in_status(in));
 	acc_case_close(c);
 	acc_in_close(in);
-	acc_rules_free(opt.rules);
-	acc_noise_free(opt.noise);
-	acc_accept_free(opt.accept);
-	acc_before_free(opt.before);
+	acc_rules_free(opt->rules);
+	acc_noise_free(opt->noise);
+	acc_accept_free(opt->accept);
+	acc_before_free(opt->before);
 	acc_roots_close(roots);
-	free(allow);
-	expect_close(&ranks);
+	free(asked.allow);
+	expect_close(&asked.ranks);
 	return cli_finish(out);
 }

@@ -210,12 +210,7 @@ main(int argc, char **argv)
 	if ((nnames > 0 || where) && opt.preset != ACC_PRESET_NONE)
 		cli_usage("%s and --preset exclude each other", where ? "--where" : "-m");
 	opt.tmpdir = cli_tmpdir();
-	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
-	if (in == NULL)
-		cli_die_err(&e);
-	size_t nlog;
-	const struct acc_str *log = acc_in_log(in, &nlog);
-	out = cli_out_open(log, nlog, argc, argv);
+	struct acc_in *in = cli_in_open(argc, argv, &out);
 	acc_in_leave_open(in);
 	opt.in = in;
 	opt.idle = quiet ? NULL : idle;

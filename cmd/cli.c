@@ -575,6 +575,19 @@ cli_out_open(const struct acc_str *log, size_t nlog, int argc, char **argv)
 	return o;
 }
 
+struct acc_in *
+cli_in_open(int argc, char **argv, struct cli_out **out)
+{
+	struct acc_err e = {0};
+	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
+	size_t nlog;
+	if (in == NULL)
+		cli_die_err(&e);
+	const struct acc_str *log = acc_in_log(in, &nlog);
+	*out = cli_out_open(log, nlog, argc, argv);
+	return in;
+}
+
 void
 cli_put(struct cli_out *o, const struct acc_rec *r)
 {

@@ -87,6 +87,8 @@ void cli_profile(struct acc_profile **p, const char *of);
 int cli_show(const struct acc_format *f, void *state, const struct acc_rec *r, struct acc_err *e);
 /* Output: a stream, or, where standard output is a terminal, the table of accfmt. */
 struct cli_out;
+/* Standard input or the streams of the operands, and what goes out, with their log. */
+struct acc_in *cli_in_open(int argc, char **argv, struct cli_out **out);
 struct cli_out *cli_out_open(const struct acc_str *log, size_t nlog, int argc, char **argv);
 void cli_put(struct cli_out *o, const struct acc_rec *r); /* dies on failure */
 /* A step record: the same, and what came so far goes out now. */
