@@ -321,3 +321,40 @@ acc_dump_stack(struct acc_dump_ctx *c, const struct acc_str *frames, size_t n)
 	c->lost = c->lost || rc < 0 || id == NULL;
 	return acc_str(rc == 0 ? id : NULL);
 }
+
+void
+acc_dump_follow(struct acc_dump_ctx *c)
+{
+	c->follow = true;
+}
+
+bool
+acc_dump_follows(const struct acc_dump_ctx *c)
+{
+	return c->follow;
+}
+
+uint64_t
+acc_dump_count(const struct acc_dump_ctx *c)
+{
+	return c->count;
+}
+
+void
+acc_dump_note(struct acc_dump_ctx *c, const char *where, const char *fmt, ...)
+{
+	struct acc_err e = {0};
+	va_list ap;
+	va_start(ap, fmt);
+	acc_fail_v(&e, ACC_ENOTE, fmt, ap);
+	va_end(ap);
+	acc_err_in(&e, where);
+	c->trouble(c->arg, &e);
+}
+
+void
+acc_dump_trouble(struct acc_dump_ctx *c, struct acc_err *e)
+{
+	c->trouble(c->arg, e);
+	*e = (struct acc_err){0};
+}

@@ -241,18 +241,6 @@ acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format, stru
 	return rc;
 }
 
-void
-acc_dump_follow(struct acc_dump_ctx *c)
-{
-	c->follow = true;
-}
-
-bool
-acc_dump_follows(const struct acc_dump_ctx *c)
-{
-	return c->follow;
-}
-
 int
 acc_dump_pattern(struct acc_dump_ctx *c, const char *pattern, struct acc_err *e)
 {
@@ -321,29 +309,4 @@ acc_dump_close(struct acc_dump_ctx *c)
 	acc_map_release(&c->told);
 	acc_arena_release(&c->mem);
 	free(c);
-}
-
-uint64_t
-acc_dump_count(const struct acc_dump_ctx *c)
-{
-	return c->count;
-}
-
-void
-acc_dump_note(struct acc_dump_ctx *c, const char *where, const char *fmt, ...)
-{
-	struct acc_err e = {0};
-	va_list ap;
-	va_start(ap, fmt);
-	acc_fail_v(&e, ACC_ENOTE, fmt, ap);
-	va_end(ap);
-	acc_err_in(&e, where);
-	c->trouble(c->arg, &e);
-}
-
-void
-acc_dump_trouble(struct acc_dump_ctx *c, struct acc_err *e)
-{
-	c->trouble(c->arg, e);
-	*e = (struct acc_err){0};
 }
