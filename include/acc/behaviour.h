@@ -15,7 +15,8 @@ extern "C" {
 
 struct acc_behaviour {
 	const char *id, *tool;
-	const char *versions; /* seen: "2.15 CPU; optax 0.2.8 alike"; CPU: a kernel's own, not another device's */
+	const char *
+		versions; /* seen: "2.15 CPU; optax 0.2.8 alike"; CPU: a kernel's own, not another device's */
 	const char *
 		when; /* where it may explain what is seen, as acc_behaviour_fits reads it; "-": nowhere */
 	const char *handled;              /* read, judged or said, and where; or listed */

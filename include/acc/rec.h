@@ -48,9 +48,10 @@ enum acc_rec_detail {
 };
 
 struct acc_rec_options {
-	int64_t rank;                   /* < 0: unknown, 0 in the name of the file */
-	const char *program;            /* for the head of the stream; NULL: "libaccrec" */
-	const char *framework, *device; /* pytorch (or with versions: "pytorch 2.15.0"), cpu ...; NULL: unknown */
+	int64_t rank;        /* < 0: unknown, 0 in the name of the file */
+	const char *program; /* for the head of the stream; NULL: "libaccrec" */
+	const char *framework,
+		*device;  /* pytorch (or with versions: "pytorch 2.15.0"), cpu ...; NULL: unknown */
 	const char *task; /* what most tensors have: tensor, statistics, md5; NULL: tensor */
 	size_t queue;     /* bytes; 0: 64 MiB */
 	bool drop;    /* a tensor for which the queue has no room is recorded without its elements,

@@ -181,7 +181,8 @@ const char *
 acc_framework_versions(const char *framework, char name[64])
 {
 	const size_t n = framework == NULL ? 0 : strcspn(framework, " ,");
-	const bool versions = n > 0 && framework[n] == ' ' && isdigit((unsigned char)framework[n + 1]);
+	const bool versions = n > 0 && framework[n] == ' ' &&
+			      isdigit((unsigned char)framework[n + 1]);
 	snprintf(name, 64, "%.*s", versions ? (int)n : 63, framework == NULL ? "" : framework);
 	return versions ? framework : NULL;
 }

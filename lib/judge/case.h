@@ -182,8 +182,8 @@ int acc_has_source(struct acc_case *c, const char *key, const char *value, struc
 int acc_explain(struct acc_case *c, struct acc_err *e);
 /* What the source of a side says under each of these keys, of which the last is NULL; empty: nothing. */
 enum { ACC_SAYS = 128 };
-int acc_source_says(struct acc_case *c, struct acc_str src, const char *const key[], char *const out[],
-	struct acc_err *e);
+int acc_source_says(struct acc_case *c, struct acc_str src, const char *const key[],
+	char *const out[], struct acc_err *e);
 
 /* The device's key of a call, or the bench's. */
 const char *acc_call_name(const struct acc_call *k);

@@ -32,7 +32,8 @@ acc_has_source(struct acc_case *c, const char *key, const char *value, struct ac
 }
 
 int
-acc_source_says(struct acc_case *c, struct acc_str src, const char *const key[], char *const out[], struct acc_err *e)
+acc_source_says(struct acc_case *c, struct acc_str src, const char *const key[], char *const out[],
+	struct acc_err *e)
 {
 	char id[64];
 	snprintf(id, sizeof id, "%.*s", ACC_PRS(src));
@@ -118,9 +119,10 @@ explain(struct acc_case *c, struct acc_finding *f, const struct acc_item *it, in
 				       : acc_arena_printf(&c->mem, "%s %s", f->behaviour, b->id);
 		const struct acc_str here = acc_behaviour_other(b, acc_str(versions));
 		f->text = here.n == 0
-				  ? acc_say(&c->mem, "%s; known of %s %s: %s (%s)", acc_got(f->text),
-					    b->tool, b->versions, b->what, b->id)
-				  : acc_say(&c->mem, "%s; known of %s %s, and here is %.*s: %s (%s)",
+				  ? acc_say(&c->mem, "%s; known of %s %s: %s (%s)",
+					    acc_got(f->text), b->tool, b->versions, b->what, b->id)
+				  : acc_say(&c->mem,
+					    "%s; known of %s %s, and here is %.*s: %s (%s)",
 					    acc_got(f->text), b->tool, b->versions, ACC_PRS(here),
 					    b->what, b->id);
 		if (f->behaviour == NULL || f->text == NULL)

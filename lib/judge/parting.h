@@ -18,7 +18,7 @@ struct part_value {
 	double rms; /* of its pair, element by element; NAN: none was measured */
 	double off; /* how far the nearest of the other side is; INFINITY: nothing is near */
 	uint32_t item;
-	uint32_t step;  /* whose it is */
+	uint32_t step; /* whose it is */
 	uint32_t naxes;
 	uint32_t maker; /* of an input, the step that gave it, or may have: ACC_NOCALL: none did */
 	bool real;      /* floats, that are not all the same */
@@ -39,11 +39,11 @@ struct part_step {
 	uint32_t value, n;
 	int64_t seq;
 	uint8_t cls;
-	bool back;  /* what it gives agrees, or something made of it */
-	bool apart; /* none does, but for single numbers of 16 bits, which may by chance, */
-	bool lost;  /* and it leads to the end */
-	bool first; /* lost, though all that it takes agrees or nobody computed it */
-	bool in;    /* part of the stretch */
+	bool back;     /* what it gives agrees, or something made of it */
+	bool apart;    /* none does, but for single numbers of 16 bits, which may by chance, */
+	bool lost;     /* and it leads to the end */
+	bool first;    /* lost, though all that it takes agrees or nobody computed it */
+	bool in;       /* part of the stretch */
 	bool constant; /* made of numbers that stand in the program */
 };
 
@@ -63,7 +63,7 @@ struct parting {
 	bool suspected; /* a call is */
 	/* --- the stretch of op calls that parts them --- */
 	bool found;
-	bool fed; /* it is known what goes in */
+	bool fed;   /* it is known what goes in */
 	bool empty; /* the device has none of it, the bench does */
 	uint32_t end
 		[2]; /* the step of each side that takes what comes out; ACC_NOCALL: it ends the pass */

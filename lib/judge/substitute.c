@@ -237,8 +237,7 @@ ask(struct scan *s, const struct parting *p, const struct part_value *y, uint32_
 		if (rc == 0 && cause[0] != '\0')
 			*text = acc_say(acc_mem(s),
 				"; %s gives what %s does if one thing is changed: %s",
-				p->side[ACC_B].step[y->step].name, step->name,
-				cause);
+				p->side[ACC_B].step[y->step].name, step->name, cause);
 		if (rc == 0 && cause[0] != '\0' && *text == NULL)
 			rc = acc_nomem(e);
 	}
@@ -368,10 +367,8 @@ compare_args(struct scan *s, const struct parting *p, const char **text, struct 
 			if (!acc_str_eq(a[i].name, b[k].name) || same(&a[i], &b[k]))
 				continue;
 			*text = acc_say(acc_mem(s), "; %s of %s is %s, of %s it is %s", a[i].name.p,
-				p->side[ACC_A].step[x].name,
-				numbers(acc_mem(s), &a[i]),
-				p->side[ACC_B].step[y].name,
-				numbers(acc_mem(s), &b[k]));
+				p->side[ACC_A].step[x].name, numbers(acc_mem(s), &a[i]),
+				p->side[ACC_B].step[y].name, numbers(acc_mem(s), &b[k]));
 			if (*text == NULL)
 				return acc_nomem(e);
 		}

@@ -19,7 +19,8 @@ enum { NEXT = 4 };
 struct step {
 	uint32_t old[PARAMS], grad[PARAMS], new[PARAMS], n; /* items of the bench's call */
 	uint32_t agree, differ;
-	uint32_t other; /* whose gradient is none of the device's, and whose weight becomes another */
+	uint32_t
+		other; /* whose gradient is none of the device's, and whose weight becomes another */
 	double by, tenth;      /* the largest median, and of one element in ten */
 	uint32_t device, item; /* the device's first weight that differs, and the bench's */
 	uint64_t read;

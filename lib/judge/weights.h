@@ -12,7 +12,8 @@ struct acc_odd {
 	bool found;
 	struct acc_ids
 		other; /* names of those whose values do not agree: what they are parts of is no less */
-	struct acc_ids llama_cpp; /* sources that are llama.cpp's, of an architecture: enum acc_llama_cpp */
+	struct acc_ids
+		llama_cpp; /* sources that are llama.cpp's, of an architecture: enum acc_llama_cpp */
 };
 
 /* Before all others: what sources say. 0 or < 0. */
@@ -62,11 +63,11 @@ struct acc_weights {
 	struct acc_some same, cast, quantized, merged, near, inside, other, apart,
 		unknown; /* each pair is one of these */
 	struct acc_some only[2], renamed, guessed, laid, dtype;
-	struct acc_some moments; /* of an optimizer, of the other dtype */
-	struct acc_some emptied; /* of the quantized ones: little is left of it */
-	struct acc_some scaled;  /* columns that were multiplied, and what makes up for it */
-	struct acc_ids folded;   /* items that are */
-	struct acc_ids columns;  /* items that are wrong in it: enum acc_columns */
+	struct acc_some moments;    /* of an optimizer, of the other dtype */
+	struct acc_some emptied;    /* of the quantized ones: little is left of it */
+	struct acc_some scaled;     /* columns that were multiplied, and what makes up for it */
+	struct acc_ids folded;      /* items that are */
+	struct acc_ids columns;     /* items that are wrong in it: enum acc_columns */
 	const char *fold_of, *fold; /* the first of them, and into what it is folded */
 	struct acc_odd odd;
 	struct acc_copies copies;

@@ -103,8 +103,10 @@ acc_weights_step(struct acc_weights *t, const char **text, struct acc_err *e)
 	if (other == 0)
 		other = acc_has_source(c, "framework", "mindspore", e);
 	if (other == 0)
-		*text = acc_say(&c->mem, "%s, as where torch's get_optimizer_state_dict was called before the first step "
-			"(torch-state-dict-steps)", *text);
+		*text = acc_say(&c->mem,
+			"%s, as where torch's get_optimizer_state_dict was called before the first step "
+			"(torch-state-dict-steps)",
+			*text);
 	return other < 0 ? other : *text == NULL ? acc_nomem(e) : 0;
 }
 

@@ -32,7 +32,7 @@ bool
 acc_behaviour_fits(const struct acc_behaviour *b, const struct acc_behaviour_seen *seen)
 {
 	if (b->when[0] == '-' || (seen->device.n > 0 && !acc_str_is(seen->device, "cpu") &&
-					strstr(b->versions, "CPU") != NULL))
+					 strstr(b->versions, "CPU") != NULL))
 		return false;
 	for (const char *p = b->when; *p != '\0';) {
 		const size_t n = strcspn(p, " "), k = strcspn(p, "=");

@@ -345,8 +345,7 @@ start_sink(struct acc_recording *r, const struct acc_rec_options *o, const char 
 	const char *const versions = acc_framework_versions(o->framework, framework);
 	const char *field[][2] = {{"root", root}, {"host", host}, {"format", "record"},
 		{"framework", o->framework == NULL ? NULL : framework}, {"versions", versions},
-		{"device", o->device},
-		{"task", o->task == NULL ? "tensor" : o->task}};
+		{"device", o->device}, {"task", o->task == NULL ? "tensor" : o->task}};
 	gethostname(host, sizeof host - 1);
 	int rc = acc_rec_start(&source, ACC_STR("source"));
 	for (size_t i = 0; i < sizeof field / sizeof *field; i++)

@@ -197,7 +197,8 @@ acc_audit_job_take(struct acc_audit_job *j, const struct acc_rec *r, size_t line
 	int rc;
 	/* Behaviour msprobe-vmap-batched. */
 	if (acc_str_is(acc_get_text(r, "", "type"), "BatchedTensor"))
-		j->bad = "it ran within torch.func.vmap, and its shapes have the batch that it did not see";
+		j->bad =
+			"it ran within torch.func.vmap, and its shapes have the batch that it did not see";
 	if (acc_rec_is(r, "tensor")) {
 		rc = tensor(j, r, line, v);
 	} else {

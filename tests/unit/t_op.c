@@ -347,8 +347,9 @@ behaviours(void)
 	}
 	static const struct {
 		const char *versions, *other;
-	} t[] = {{"", ""}, {"pytorch 2.15.0+cpu", ""}, {"torch 2.15", ""}, {"pytorch 2.1.0", "2.1.0"},
-		{"pytorch 2.150", "2.150"}, {"jax 0.4", ""}, {"pytorch 2.6.0, torch_npu 2.15.0", "2.6.0"}};
+	} t[] = {{"", ""}, {"pytorch 2.15.0+cpu", ""}, {"torch 2.15", ""},
+		{"pytorch 2.1.0", "2.1.0"}, {"pytorch 2.150", "2.150"}, {"jax 0.4", ""},
+		{"pytorch 2.6.0, torch_npu 2.15.0", "2.6.0"}};
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++)
 		ok(acc_str_is(acc_behaviour_other(b, acc_str(t[i].versions)), t[i].other),
 			"'%s' beside 2.15 CPU: '%s'", t[i].versions, t[i].other);
@@ -357,8 +358,10 @@ behaviours(void)
 		"another tool that does alike");
 	char name[64];
 	const char *v = acc_framework_versions("jax 0.10.0, flax 0.12", name);
-	ok(v != NULL && strcmp(v, "jax 0.10.0, flax 0.12") == 0 && strcmp(name, "jax") == 0, "a name with versions");
-	ok(acc_framework_versions("llama.cpp, llama", name) == NULL && strcmp(name, "llama.cpp, llama") == 0,
+	ok(v != NULL && strcmp(v, "jax 0.10.0, flax 0.12") == 0 && strcmp(name, "jax") == 0,
+		"a name with versions");
+	ok(acc_framework_versions("llama.cpp, llama", name) == NULL &&
+			strcmp(name, "llama.cpp, llama") == 0,
 		"a name without");
 }
 

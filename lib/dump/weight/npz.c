@@ -30,7 +30,7 @@ struct npz {
 	int fd;
 	const char *file;
 	struct acc_file_info info;
-	struct acc_arena mem; /* of one member */
+	struct acc_arena mem;          /* of one member */
 	char framework[64], said[128]; /* its name; with versions, as it says */
 };
 

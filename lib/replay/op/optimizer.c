@@ -174,7 +174,8 @@ slots(struct acc_replay *r, struct acc_dense *out, uint32_t k, uint32_t n, const
 	if (r->nrec == n)
 		return 0;
 	const bool makes = s[STEP_FIRST].x == NULL && lists == 1 && name[STEP_FIRST] != NULL &&
-			   strcmp(name[STEP_FIRST], "momentum_buffer_list") == 0 && r->nrec == 3 * n;
+			   strcmp(name[STEP_FIRST], "momentum_buffer_list") == 0 &&
+			   r->nrec == 3 * n;
 	if (r->nrec != n * (lists + 1) && !makes)
 		return acc_cannot(r, "outputs that are not understood");
 	if (makes)
@@ -211,8 +212,8 @@ gradient(struct acc_replay *r, uint32_t i, const struct acc_slot *s, const struc
 }
 
 int
-acc_step_each(struct acc_replay *r, struct acc_dense *out, const char *const *name,
-	acc_step_fn *f, const void *told)
+acc_step_each(struct acc_replay *r, struct acc_dense *out, const char *const *name, acc_step_fn *f,
+	const void *told)
 {
 	const uint32_t n = acc_arg_count(r, "params");
 	struct acc_slot s[STEP_SLOTS];
@@ -303,7 +304,8 @@ sgd_one(struct acc_replay *r, const struct sgd *k, const struct acc_dense *grad,
 	if (acc_step_check(r, s, grad) < 0)
 		return ACC_EUNSUP;
 	for (size_t i = 0; i < grad->n; i++) {
-		double p = s[STEP_PARAM].x->v[i], g = (k->maximize ? -1 : 1) * grad->v[i] * k->scale;
+		double p = s[STEP_PARAM].x->v[i],
+		       g = (k->maximize ? -1 : 1) * grad->v[i] * k->scale;
 		double sum = fabs(g) + fabs(k->decay * p), d = g + k->decay * p, b = d;
 		if (s[STEP_FIRST].x != NULL && !k->first) {
 			b = k->momentum * s[STEP_FIRST].x->v[i] + (1 - k->dampening) * d;
@@ -398,12 +400,14 @@ rmsprop_one(struct acc_replay *r, const void *told, double counted, const struct
 	if (acc_step_check(r, s, grad) < 0)
 		return ACC_EUNSUP;
 	for (size_t i = 0; i < grad->n; i++) {
-		double p = s[STEP_PARAM].x->v[i], g = (k->maximize ? -1 : 1) * grad->v[i] + k->decay * p;
+		double p = s[STEP_PARAM].x->v[i],
+		       g = (k->maximize ? -1 : 1) * grad->v[i] + k->decay * p;
 		double size = fabs(grad->v[i]) + fabs(k->decay * p);
 		double v = k->alpha * s[STEP_FIRST].x->v[i] + (1 - k->alpha) * g * g;
 		double below = k->within ? sqrt(v + k->eps) : sqrt(v) + k->eps;
 		acc_step_store(&s[STEP_FIRST], i, v, s[STEP_FIRST].x->v[i] + size * size);
-		acc_step_store(&s[STEP_PARAM], i, p - k->lr * g / below, fabs(p) + k->lr * size / below);
+		acc_step_store(&s[STEP_PARAM], i, p - k->lr * g / below,
+			fabs(p) + k->lr * size / below);
 	}
 	return 0;
 }
@@ -414,7 +418,8 @@ rmsprop_lists(struct acc_replay *r, struct acc_dense *out)
 	static const char *const name[STEP_SLOTS] = {"params", "square_avgs", NULL, NULL};
 	struct mean_square k = {0};
 	if (acc_step_need(r, "lr", &k.lr) < 0 || acc_step_need(r, "eps", &k.eps) < 0 ||
-		acc_step_need(r, "alpha", &k.alpha) < 0 || acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
+		acc_step_need(r, "alpha", &k.alpha) < 0 ||
+		acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
 		acc_arg_float(r, "momentum", &k.momentum) < 0 ||
 		acc_arg_bool(r, "centered", &k.centered) < 0 ||
 		acc_arg_bool(r, "maximize", &k.maximize) < 0 ||
@@ -433,7 +438,8 @@ momentum(struct acc_replay *r, struct acc_dense *out)
 	struct acc_slot s[STEP_SLOTS] = {{NULL, NULL}};
 	const struct acc_dense *g;
 	if (acc_step_need(r, "lr", &k.lr) < 0 || acc_step_need(r, "momentum", &k.momentum) < 0 ||
-		acc_need_tensor(r, "grad", &g) < 0 || acc_need_tensor(r, "var", &s[STEP_PARAM].x) < 0 ||
+		acc_need_tensor(r, "grad", &g) < 0 ||
+		acc_need_tensor(r, "var", &s[STEP_PARAM].x) < 0 ||
 		acc_need_tensor(r, "accum", &s[STEP_FIRST].x) < 0)
 		return ACC_EUNSUP;
 	s[STEP_PARAM].out = &out[0];

@@ -43,7 +43,8 @@ adamax_one(struct acc_replay *r, const void *told, double counted, const struct 
 		size += fabs(was);
 		acc_step_store(&s[STEP_FIRST], i, m, size);
 		acc_step_store(&s[STEP_SECOND], i, most, most);
-		acc_step_store(&s[STEP_PARAM], i, p - rate * m / most, fabs(p) + rate * size / most);
+		acc_step_store(&s[STEP_PARAM], i, p - rate * m / most,
+			fabs(p) + rate * size / most);
 	}
 	return 0;
 }
@@ -120,7 +121,8 @@ radam_one(struct acc_replay *r, const void *told, double counted, const struct a
 		acc_step_store(&s[STEP_SECOND], i, v, vmag);
 		acc_step_store(&s[STEP_PARAM], i, p - step,
 			fabs(p) + k->lr * by * (fabs(was) + size) / c1 +
-				fabs(step) * (1 / c1 + 1 / c2 + (seen > 5 && v > 0 ? vmag / v : 0)));
+				fabs(step) *
+					(1 / c1 + 1 / c2 + (seen > 5 && v > 0 ? vmag / v : 0)));
 	}
 	return 0;
 }
@@ -166,8 +168,8 @@ static int
 betas(struct acc_replay *r, struct acc_dense *out)
 {
 	static acc_step_fn *const one[] = {adamax_one, nadam_one, radam_one};
-	const char *const name[STEP_SLOTS] = {
-		"params", "exp_avgs", r->op->which == ADAMAX ? "exp_infs" : "exp_avg_sqs", NULL};
+	const char *const name[STEP_SLOTS] = {"params", "exp_avgs",
+		r->op->which == ADAMAX ? "exp_infs" : "exp_avg_sqs", NULL};
 	struct rate k;
 	if (read_rate(r, &k) < 0 || acc_step_need(r, "beta1", &k.b1) < 0 ||
 		acc_step_need(r, "beta2", &k.b2) < 0 ||
