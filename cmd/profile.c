@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "acc/file.h"
 #include "acc/curve.h"
 #include "acc/judge.h"
 #include "acc/replay.h"
@@ -29,7 +30,7 @@ cli_profile(struct acc_profile **p, const char *of)
 			own = &acc_profiles[i];
 	if (*p == NULL && (*p = acc_profile_new(&e)) == NULL)
 		cli_die_err(&e);
-	if (own == NULL && strchr(of, '/') == NULL && access(of, F_OK) < 0 && errno == ENOENT)
+	if (own == NULL && strchr(of, '/') == NULL && access(of, F_OK) < 0 && acc_file_absent(errno))
 		no_profile(of);
 	if (own == NULL)
 		cli_text_file(of, &b);

@@ -42,6 +42,6 @@ acc_chunks_read(const struct acc_ref *ref, struct acc_chunks *c, struct acc_err 
 		if (!c->zstd && p->len[i] != 0 && (uint64_t)p->len[i] != c->one * size)
 			return acc_fail(e, ACC_EFORMAT, "%.*s: a chunk of %lld bytes, not of %llu",
 				ACC_PRS(p->file[i]), (long long)p->len[i],
-				(unsigned long long)(c->one * size));
+				(unsigned long long)c->one * size);
 	return 0;
 }

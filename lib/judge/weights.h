@@ -55,7 +55,7 @@ struct acc_some {
 enum { ACC_NRANKED = 8 };
 
 /* Columns that were multiplied, and nothing makes up for it; or were not, and something does. */
-enum acc_columns { ACC_SCALED_ALONE, ACC_UNSCALED };
+enum acc_scaled_how { ACC_SCALED_ALONE, ACC_UNSCALED };
 
 struct acc_weights {
 	struct acc_case *c;
@@ -67,7 +67,7 @@ struct acc_weights {
 	struct acc_some emptied;    /* of the quantized ones: little is left of it */
 	struct acc_some scaled;     /* columns that were multiplied, and what makes up for it */
 	struct acc_ids folded;      /* items that are */
-	struct acc_ids columns;     /* items that are wrong in it: enum acc_columns */
+	struct acc_ids columns;     /* items that are wrong in it: enum acc_scaled_how */
 	const char *fold_of, *fold; /* the first of them, and into what it is folded */
 	struct acc_odd odd;
 	struct acc_copies copies;

@@ -202,9 +202,7 @@ static double
 cascade(double n, bool alike)
 {
 	enum { EACH = 16 };
-	double levels = 0;
-	for (double m = n; m > 1; m /= EACH)
-		levels++;
+	const double levels = n > 1 ? ceil(log2(n) / log2(EACH)) : 0;
 	const double some = levels * fmin(n, EACH);
 	return alike ? some / 4 : sqrt(some / 3);
 }

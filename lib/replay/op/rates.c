@@ -67,7 +67,7 @@ nadam_one(struct acc_replay *r, const void *told, double counted, const struct a
 	if (!(counted >= 0 && counted < STEPS))
 		return acc_cannot(r, "its step is not understood");
 	double product = 1, now = taken(k, counted + 1), next = taken(k, counted + 2);
-	for (double t = 1; t <= counted + 1 && product > 0; t++)
+	for (int t = 1; t <= counted + 1 && product > 0; t++)
 		product *= taken(k, t);
 	const double of_grad = k->lr * (1 - now) / (1 - product),
 		     of_mean = k->lr * next / (1 - product * next),
