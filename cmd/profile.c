@@ -1,5 +1,6 @@
 /* Usual errors of a framework, by name or from a file. */
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -30,7 +31,8 @@ cli_profile(struct acc_profile **p, const char *of)
 			own = &acc_profiles[i];
 	if (*p == NULL && (*p = acc_profile_new(&e)) == NULL)
 		cli_die_err(&e);
-	if (own == NULL && strchr(of, '/') == NULL && access(of, F_OK) < 0 && acc_file_absent(errno))
+	struct stat st;
+	if (own == NULL && strchr(of, '/') == NULL && stat(of, &st) < 0 && acc_file_absent(errno))
 		no_profile(of);
 	if (own == NULL)
 		cli_text_file(of, &b);
