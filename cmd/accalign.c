@@ -136,6 +136,9 @@ end_modules(struct input *in)
 	uint64_t nowhere;
 	if (in->modules == NULL)
 		return;
+	if (in->data != NULL)
+		cli_die("%s: --modules: a stream that holds its tensors; give the dump that it was made of",
+			in->path);
 	if (acc_modules_end(in->modules, &e) < 0)
 		cli_die_err(&e);
 	if (acc_modules_count(in->modules, &nowhere) == 0 && nowhere > 0)

@@ -105,4 +105,8 @@ setup() {
 @test "--modules wants to know in which module an op call ran" {
 	run -2 accalign --modules "$DATA/dumps/ptdbg_v4" "$DATA/dumps/ptdbg_v4"
 	[[ $output == *"--modules: no op call says in which module it ran"* ]]
+	# One tensor goes out of a module and of the one around it.
+	accdump-read --inline clean/schnet/device >inline
+	run -2 accalign --modules inline clean/schnet/bench
+	[[ $output == *"--modules: a stream that holds its tensors"* ]]
 }
