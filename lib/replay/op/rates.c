@@ -9,6 +9,7 @@
 struct rate {
 	double lr, b1, b2, eps, decay, forget; /* forget: momentum_decay of NAdam */
 	bool maximize, decoupled;
+	bool before_2; /* as torch before 2.0 calls it, which has no decoupled weight decay */
 };
 
 /* The gradient, with the weight decay that is added to it, and what it was summed up of. */
@@ -73,8 +74,12 @@ nadam_one(struct acc_replay *r, const void *told, double counted, const struct a
 		     of_mean = k->lr * next / (1 - product * next),
 		     c2 = 1 - pow(k->b2, counted + 1);
 	/* torch keeps the product in f32, and rounds it in each step. */
-	const double kept = (counted + 1) * acc_unit(ACC_F32) * product / (1 - product) /
-			    acc_work_unit(acc_unit(grad->dtype));
+	const double unit = acc_work_unit(acc_unit(grad->dtype));
+	const double kept = (counted + 1) * acc_unit(ACC_F32) * product / (1 - product) / unit;
+	/* The loop of torch 1.13, not its foreach, multiplies the next product by this step's factor once more
+	 * (torch-nadam-once-more): which of them ran is not recorded. */
+	const double once_more =
+		k->before_2 ? fabs(of_mean - k->lr * next / (1 - product * now * next)) / unit : 0;
 	for (size_t i = 0; i < grad->n; i++) {
 		double p = s[STEP_PARAM].x->v[i], was = s[STEP_FIRST].x->v[i], size;
 		double g = decayed(k, grad->v[i], p, &size), v0 = s[STEP_SECOND].x->v[i];
@@ -88,6 +93,7 @@ nadam_one(struct acc_replay *r, const void *told, double counted, const struct a
 		acc_step_store(&s[STEP_SECOND], i, v, vmag);
 		acc_step_store(&s[STEP_PARAM], i, p - step,
 			fabs(p) + (of_grad * size + of_mean * (fabs(was) + size)) / below +
+				once_more * fabs(m) / below +
 				fabs(step) * (1 / c2 + 1 / (1 - product) + kept +
 						     (v > 0 ? vmag / v : 0)));
 	}
@@ -154,9 +160,11 @@ static int
 read_rate(struct acc_replay *r, struct rate *k)
 {
 	*k = (struct rate){.lr = 0};
-	if (acc_step_need(r, "lr", &k->lr) < 0 || acc_step_need(r, "eps", &k->eps) < 0 ||
+	const int decoupled = acc_arg_bool(r, "decoupled_weight_decay", &k->decoupled);
+	k->before_2 = decoupled == 0;
+	if (decoupled < 0 || acc_step_need(r, "lr", &k->lr) < 0 ||
+		acc_step_need(r, "eps", &k->eps) < 0 ||
 		acc_arg_float(r, "weight_decay", &k->decay) < 0 ||
-		acc_arg_bool(r, "decoupled_weight_decay", &k->decoupled) < 0 ||
 		acc_arg_bool(r, "maximize", &k->maximize) < 0)
 		return ACC_EUNSUP;
 	return 0;
