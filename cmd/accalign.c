@@ -20,7 +20,7 @@ static const struct cli_opt options[] = {
 	{258, "ranks", "A=B,...", "rank A of the device belongs to rank B of the bench"},
 	{'m', "map", "FILE", "a mapping file of msprobe: data, API, cell or layer"},
 	{259, "rename", "RULE", "rename modules: OLD=NEW, s/REGEX/TEXT/, @FILE"},
-	{262, "modules", NULL, "pair calls of modules, in place of the op calls in them"},
+	{262, "modules", NULL, "pair modules' calls, in place of op calls"},
 	{261, "regex", "PATTERN", "read logs by a pattern with named groups"},
 	{260, "write-map", "FILE", "write the pairs as a data mapping file"},
 	{'l', "list", NULL, "list the ways of pairing"},

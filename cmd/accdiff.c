@@ -64,7 +64,7 @@ static const struct cli_opt other_options[] = {
 	{'s', "step", "LIST", "these steps only, such as 0,2-4"},
 	{'r', "rank", "LIST", "these ranks only"},
 	{'o', "op", "GLOB,...", "these op calls only"},
-	{MODULES, "modules", NULL, "compare calls of modules, in place of the op calls in them"},
+	{MODULES, "modules", NULL, "compare modules' calls, in place of op calls"},
 	{RENAME, "rename", "RULE", "rename modules: OLD=NEW, s/REGEX/TEXT/, @FILE"},
 	{MAP, "map", "FILE", "a mapping file of msprobe"},
 	{STEPS, "steps", "A=B,...", "step A of the device belongs to step B of the bench"},

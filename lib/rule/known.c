@@ -11,7 +11,7 @@ const struct acc_known acc_known[] = {
 	WHOLE("a.kind") WHOLE("b.kind")
 	/* source */
 	WHOLE("id") WHOLE("root") WHOLE("host") WHOLE("format") WHOLE("framework") WHOLE("device")
-		WHOLE("task") WHOLE("level") WHOLE("interface")
+		WHOLE("versions") WHOLE("task") WHOLE("level") WHOLE("interface")
 	/* tensor, arg, call */
 	SIDED("name") SIDED("src") SIDED("seq") SIDED("step") SIDED("rank") SIDED("proc") SIDED(
 		"key") SIDED("op") SIDED("call") SIDED("pass") SIDED("io") SIDED("pos")
