@@ -101,8 +101,7 @@ static const struct cli_opt other_options[] = {
 static const struct cli cli = {
 	.prog = "accdiff",
 	.synopsis = "DEVICE BENCH",
-	.summary = "Compare two dumps and name the operator call that went wrong first;\n"
-		   "or two checkpoints, two logs, two configurations, two job folders of these.",
+	.summary = "Compare two dumps, checkpoints, logs, configurations, or folders of these.",
 	.opt = options,
 	.notes = "DEVICE is the dump under test, BENCH the trusted one; one may be -, a stream.\n"
 		 "Exit status: 0 nothing is bad, 1 something is, 2 trouble.\n",

@@ -643,7 +643,7 @@ doubted() { # run, name, rank, text
 }
 
 @test "hooks of gradients, torch.distributed.nn, gradients of gradients and what overflows are right" {
-	# The loop of NAdam in torch 1.13 is another than its foreach: torch-nadam-once-more.
+	# Behaviour torch-nadam-once-more: the loop of NAdam in torch 1.13 is another than its foreach.
 	right shared sharded tagger "$DATA/collective/context.acc.gz" "$DATA/collective/physics.acc.gz" \
 		"$DATA/collective/scaled.acc.gz"
 	accaudit "$DATA/collective/physics.acc.gz" | accfmt --json | jq -es 'map(select(.["audit.skip"] // "" |
