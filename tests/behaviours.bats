@@ -286,6 +286,19 @@ stat() { # dtype, largest, norm: as msprobe writes a tensor
 	[[ $output == *"Functional.linear.0.forward"*"(msprobe-compile-loses-linear)"* ]]
 }
 
+@test "right kernels that round otherwise in 16 bits: 0 accused" {
+	local d
+	cd "$BATS_TEST_TMPDIR"
+	tar -xzf "$DATA/known.tar.gz"
+	for d in bf16 f16; do
+		accdump-read $d | accaudit -j1 >$d.acc
+		[ "$(accfmt -f json $d.acc | jq -c 'select(."audit.ok" == true)' | wc -l)" -ge 80 ]
+		[ "$(accfmt -f json $d.acc | jq -c 'select(."audit.ok" == false)' | tee /dev/stderr | wc -l)" -eq 0 ]
+		run -0 accdiff $d $d
+	done
+	run -0 accdiff f16 bf16
+}
+
 @test "a log of torch's DebugMode is no configuration" {
 	cd "$BATS_TEST_TMPDIR"
 	echo '{"format": "torch.utils._debug_mode.DebugMode.logs", "version": 1, "logs": [{"log": {"type": "dict"}, "op_name": "aten::relu"}]}' >d.json

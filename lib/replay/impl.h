@@ -398,6 +398,8 @@ int acc_adjoint_move(struct acc_adjoint *a);
 int acc_adjoint_pick(struct acc_adjoint *a);
 int acc_adjoint_point(struct acc_adjoint *a);
 int acc_adjoint_block(struct acc_adjoint *a, bool whole);
+/* In how many windows of a pool an element is, at most; 1: it is no pool. */
+double acc_pool_overlap(struct acc_replay *r, const struct acc_dense *out);
 /* Why an output that is not what its inputs give k is no fault: a sentence, or NULL. */
 const char *acc_exempt(struct acc_trial *t, const struct acc_formed *f, uint32_t k);
 /* --- a factor (slope.c) --- */

@@ -276,6 +276,8 @@ compare(struct acc_adjoint *a, struct probe *p)
 	const double shortest = 0x1p10 * p->h;
 	const bool less_mean = (a->t->r.op->flags & ACC_LESS_MEAN) != 0 &&
 			       strcmp(a->name, "input") == 0;
+	const bool products = acc_str_is(a->t->r.name, "prod") && acc_unit_low(a->unit);
+	const double windows = acc_unit_low(a->unit) ? acc_pool_overlap(&a->t->r, a->gout[0]) : 1;
 	for (size_t i = 0; i < p->n; i++) {
 		const struct block_sum *s = &p->sum[i];
 		double many = p->tells ? p->tangent.sums : 0, rough = 0;
@@ -315,6 +317,11 @@ compare(struct acc_adjoint *a, struct probe *p)
 					     0x1p-50 * s->x2 / (double)s->nx);
 			many = var > 0 && mean * mean > var ? fabs(mean) / sqrt(var) : 0;
 		}
+		/* It is made of the output, each factor of which was rounded. */
+		if (products)
+			many = (double)s->nx / 2;
+		if (windows > 1) /* as of sums of n terms, see acc_adjoint_compare */
+			many = sqrt(windows) / 4;
 		/* p sum(g): p = exp(y) is off by p (1 + |y|) at most, which is below 1.4. */
 		double den = unit * ((1 + many) * sqrt(fmax(s->in2, s->out2)) + sqrt(s->saved2) +
 					    1.4 * fabs(s->logs)) +

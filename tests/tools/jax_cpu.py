@@ -138,5 +138,12 @@ def optax_moments_two_dtypes():
     assert s[0].mu["w"].dtype == jnp.float32 and s[0].nu["w"].dtype == jnp.bfloat16, s
 
 
+@behaviour
+def jax_norm_f16():
+    x = jnp.zeros(4096, jnp.float16).at[0].set(256)
+    assert jnp.linalg.norm(x) == jnp.inf and jnp.linalg.norm(x.astype(jnp.float32)) == 256
+    assert jnp.mean(jnp.full(4096, 300, jnp.float16)) == 300
+
+
 if __name__ == "__main__":
     main()

@@ -201,6 +201,22 @@ def torch_ddp_hook_is_local():
         torch.multiprocessing.spawn(ranks, (d,), 2)
 
 
+def partials(rank, folder):
+    import torch.distributed as dist
+    dist.init_process_group("gloo", init_method="file://" + folder + "/init", rank=rank, world_size=4)
+    x = torch.full((1000,), 2.0 ** rank)
+    dist.reduce(x, 0)
+    got = x.unique().tolist()
+    assert (got == [15]) if rank == 0 else len(got) > 1 and max(got) > 2 ** rank, (rank, got)
+    dist.destroy_process_group()
+
+
+@behaviour
+def torch_gloo_reduce_partials():
+    with tempfile.TemporaryDirectory() as d:
+        torch.multiprocessing.spawn(partials, (d,), 4)
+
+
 @behaviour
 def torch_debugmode_hash():
     from torch.utils._debug_mode import DebugMode

@@ -105,5 +105,22 @@ def hf_trainer_nan_is_zero():
     assert train(m)[0]["loss"] == 0.0
 
 
+@behaviour
+def accelerate_clips_partial_sums():
+    from accelerate import Accelerator
+    a = Accelerator(cpu=True, gradient_accumulation_steps=4)
+    net = torch.nn.Linear(1, 1, bias=False)
+    net, opt = a.prepare(net, torch.optim.SGD(net.parameters(), lr=1.0))
+    got = []
+    for n in range(4):
+        with a.accumulate(net):
+            a.backward(net(torch.ones(1, 1)).sum())
+            got.append(a.clip_grad_norm_(net.parameters(), 0.1).item())
+            opt.step()
+            opt.zero_grad()
+    # Of all four, it is 1; clipped to 0.1 each time, it is 0.1 and a quarter.
+    assert abs(got[0] - 0.25) < 1e-4 and all(abs(g - 0.35) < 1e-4 for g in got[1:]), got
+
+
 if __name__ == "__main__":
     main()

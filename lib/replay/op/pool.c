@@ -301,6 +301,21 @@ planes(struct acc_replay *r, const char *name, struct acc_blocks *in, struct acc
 	return 0;
 }
 
+/* What overlaps is added up, in 16 bits one after another (behaviour torch-pool-grad-16-bits). */
+double
+acc_pool_overlap(struct acc_replay *r, const struct acc_dense *out)
+{
+	struct pool p;
+	double n = 1;
+	if (r->op->eval != pool || out == NULL || read_pool(r, out, &p) < 0)
+		return 1;
+	for (uint32_t d = 0; d < p.nd; d++)
+		n *= p.kind < ADAPTIVE_AVG ? ceil((double)p.kernel[d] / (double)p.stride[d])
+		     : p.in[d] > 0         ? floor((double)p.out[d] / (double)p.in[d]) + 1
+					   : 1;
+	return n;
+}
+
 #define AVERAGE(n, d) \
 	{ \
 		.names = n, .cls = "pooling", .rounding = ACC_FEW, .eval = pool, .blocks = planes, \
@@ -310,8 +325,8 @@ planes(struct acc_replay *r, const char *name, struct acc_blocks *in, struct acc
 	}
 #define MAXIMUM(n, d) \
 	{ \
-		.names = n, .cls = "movement", .rounding = ACC_EXACT, .eval = pool, .pick = pick, \
-		.which = MAX | (d) << DIMS_AT, \
+		.names = n, .cls = "movement", .rounding = ACC_EXACT, .flags = ACC_GATHERS, \
+		.eval = pool, .pick = pick, .which = MAX | (d) << DIMS_AT, \
 		.sig = "input|self:pick kernel_size stride padding dilation ceil_mode " \
 		       "return_indices" \
 	}
@@ -324,8 +339,8 @@ planes(struct acc_replay *r, const char *name, struct acc_blocks *in, struct acc
 		.which = ADAPTIVE_AVG | (d) << DIMS_AT, \
 		.sig = "input|self:block output_size"}, \
 	{ \
-		.names = max, .cls = "movement", .rounding = ACC_EXACT, .eval = pool, \
-		.pick = pick, .which = ADAPTIVE_MAX | (d) << DIMS_AT, \
+		.names = max, .cls = "movement", .rounding = ACC_EXACT, .flags = ACC_GATHERS, \
+		.eval = pool, .pick = pick, .which = ADAPTIVE_MAX | (d) << DIMS_AT, \
 		.sig = "input|self:pick output_size" \
 	}
 #define POWER(n, d) \

@@ -196,8 +196,9 @@ reduce(int which, const double *x, const size_t *red, size_t n, const struct num
 	case PROD:
 		for (size_t i = 0; i < n; i++)
 			prod *= x[red[i]];
-		/* In 16 bits, too, each is rounded. */
-		*mag = fabs(prod) * ((double)n + k->step * sqrt((double)n));
+		/* In 16 bits, too, each is rounded, by half a unit at most: beside factors next to 1 all to one side
+		 * (behaviour torch-prod-16-bits). */
+		*mag = fabs(prod) * ((double)n + k->step * fmax(sqrt((double)n), (double)n / 2));
 		return prod;
 	case AMAX:
 	case MAX:
