@@ -4,7 +4,7 @@ load helper
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
-	tar -xzf "$DATA/rewritten.tar.gz"
+	tar -xJf "$DATA/rewritten.tar.xz"
 }
 
 @test "summands and factors in another order, a root for its reciprocal, another number for ignored labels: no fault" {
@@ -109,4 +109,20 @@ setup() {
 	accdump-read --inline clean/schnet/device >inline
 	run -2 accalign --modules inline clean/schnet/bench
 	[[ $output == *"--modules: a stream that holds its tensors"* ]]
+}
+
+@test "a module whose loss agrees alone is not excused by it" {
+	local s scale
+	for s in device bench; do
+		scale=$([ "$s" = device ] && echo 1.3 || echo 1)
+		mkdir -p "$s/step0/rank0"
+		jq -n --argjson x "$scale" 'def t($shape; $v): {type: "torch.Tensor", dtype: "torch.float32", shape: $shape,
+				Max: $v, Min: (0 - $v), Mean: (0.01 * $v), Norm: (8 * $v), requires_grad: true};
+			{task: "statistics", level: "L0", framework: "pytorch", dump_data_dir: null, data: {
+				"Module.a.Linear.forward.0": {input_args: [t([8, 16]; 1)], input_kwargs: {}, output: [t([8, 16]; 2)]},
+				"Module.head.Linear.forward.0": {input_args: [t([8, 16]; 2)], input_kwargs: {}, output: [t([8, 16]; 3 * $x)]},
+				"Module.model.Net.forward.0": {input_args: [t([8, 16]; 1)], input_kwargs: {}, output: [t([]; 0.7)]}}}' >"$s/step0/rank0/dump.json"
+	done
+	run -1 accdiff -f json device bench
+	jq -es '[.[] | select(.what == "culprit") | .name] == ["Module.head.Linear.forward.0"]' <<<"$output"
 }

@@ -17,7 +17,7 @@ gives_alike(const struct acc_case *c, uint32_t call)
 		if (!acc_is_measured(it) ||
 			!(it->rms <= (acc_unit_low(unit) ? LIMIT_PART_U_16 : LIMIT_PART_U) * unit))
 			return false;
-		any = true;
+		any |= it->count > 1; /* a loss tells little of what is within */
 	}
 	return any;
 }
