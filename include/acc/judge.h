@@ -62,6 +62,8 @@ struct acc_item {
 	uint64_t at;    /* handle of the record */
 	uint64_t id[2]; /* identity of the values of each side, 0: unknown. Equal bytes (or
 	                   * statistics, or checksum) and dtype give an equal id. */
+	uint64_t
+		turned; /* of the device's floats: equal for the same numbers in any order, 0: unknown */
 	uint64_t count; /* elements of the bench's tensor, 0: unknown */
 	uint32_t call;  /* index of the op call; ACC_NOCALL */
 	uint32_t mark;  /* 0, or 1 + index of the verdict */

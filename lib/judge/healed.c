@@ -58,7 +58,8 @@ acc_two_programs(struct acc_case *c)
 static uint64_t
 values(const struct healing *h, uint32_t call, const struct acc_item *it)
 {
-	return acc_id_with(it->id[ACC_A], (uint64_t)h->c->call[call].segment << 2 | h->phase[call]);
+	return acc_id_with(it->turned != 0 ? it->turned : it->id[ACC_A],
+		(uint64_t)h->c->call[call].segment << 2 | h->phase[call]);
 }
 
 static bool

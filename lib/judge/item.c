@@ -91,6 +91,25 @@ is_exact(enum acc_dtype t)
 	return t != ACC_NODTYPE && strchr("IUB", acc_dtype_of(t)->cls) != NULL;
 }
 
+/* A recorder may leave out the views and transpositions between two calls. What comes out of them has the extremes
+ * and the norm of what went in, the latter but for the order in which it was summed. */
+static uint64_t
+in_any_order(const struct acc_val *const *v, enum acc_dtype t)
+{
+	enum { DIGITS = 30 }; /* bits of the norm; the rest may be rounding of up to 2^20 sums */
+	int scale;
+	const double norm = frexp(number(v[S_NORM]), &scale);
+	const struct {
+		uint64_t dtype, n;
+		double low, high, norm;
+	} k = {(uint64_t)t, count_of(v[SHAPE]), number(v[S_MIN]) + 0.0, number(v[S_MAX]) + 0.0,
+		ldexp(rint(ldexp(norm, DIGITS)), scale - DIGITS)};
+	return k.n > 1 && !is_exact(t) && isfinite(k.low) && isfinite(k.high) && isfinite(k.norm) &&
+			       k.low != k.high
+		       ? acc_hash(&k, sizeof k) | 1
+		       : 0;
+}
+
 static bool
 is_bool(int t)
 {
@@ -537,6 +556,8 @@ tensors(struct acc_item *it, const struct acc_picked *f)
 	for (int s = 0; s < 2; s++)
 		if (f->has[s] && f->tensor[s])
 			it->id[s] = identity(f->side[s], it->dtype[s]);
+	if (f->has[ACC_A] && f->tensor[ACC_A])
+		it->turned = in_any_order(f->side[ACC_A], it->dtype[ACC_A]);
 	double norm = number(f->side[ACC_B][S_NORM]);
 	it->count = count_of(f->side[ACC_B][SHAPE]);
 	if (it->count > 0 && isfinite(norm))

@@ -1,22 +1,26 @@
 #!/usr/bin/env python3
 """Records pairs of small programs that are equal up to rewriting, and pairs that are not.
 
-Usage: make.py FOLDER [--half teach|held] [--seed N] [--groups G,...] [--more|--third|--fourth]
+Usage: make.py FOLDER [--half teach|held] [--seed N] [--groups G,...] [--more|--third|--fourth|--real]
                [--only NAME,...] [--msprobe N] [--sixteen N] [--jobs N]
 
 Groups: exchange (an operator or a loss in another's place) and rewriting (a formula of the same value), see ops.py;
 clean and fault (networks as two frameworks' users write them, right, and with one statement of the port wrong), see
 ports.py; of --more, those of more_ops.py and more_ports.py; of --third and --fourth the networks of third_ports.py and
-fourth_ports.py; hf (models of transformers with eager and with fused attention, and experts in three ways: all right).
+fourth_ports.py; of --real the same networks in packages that know nothing of each other (real_ports.py); hf (models of
+transformers with eager and with fused attention, and experts in three ways: all right).
 Each pair is made both ways: each side is the device once. One of --sixteen pairs (4) is of 16 bits, too, on both
 sides; one of --msprobe (5) is recorded by msprobe's own recorder, too, if it is there; else by accrecord.
 A name belongs to one half, by its hash. Teach is to look at; of held, look at the table alone.
 
 A case is FOLDER/GROUP/CASE/{device,bench} and truth.json: `clean`, and `device` and `bench`, the op calls of each
-side that ran where the two differ. A pair whose truth is not so by its numbers stops the maker.
+side that ran where the two differ. A pair whose truth is not so by its numbers is
+none, and the maker's status is 1.
 Needs torch; PYTHONPATH is set by itself. Each recording is a process of its own, forked."""
 import argparse
+import functools
 import importlib
+import importlib.util
 import json
 import os
 import random
@@ -38,6 +42,7 @@ import more_ops  # noqa: E402
 import more_ports  # noqa: E402
 import fourth_ports  # noqa: E402
 import ports  # noqa: E402
+import real_ports  # noqa: E402
 import third_ports  # noqa: E402
 
 DOMAIN = {"any": lambda h: h, "positive": lambda h: F.softplus(h) + 0.2, "unit": torch.sigmoid}
@@ -45,9 +50,9 @@ MARK = ", in site, "
 FAMILIES = {**ports.FAMILIES, **more_ports.FAMILIES, **third_ports.FAMILIES, **fourth_ports.FAMILIES}
 
 
-def site(f, *args):
+def site(f, *args, **keywords):
     """What runs below this frame is where the two programs differ."""
-    return f(*args)
+    return f(*args, **keywords)
 
 
 def half_of(name):
@@ -114,6 +119,23 @@ def program(family, port, fault, wrong, dtype):
     return run
 
 
+def real(name, port, fault, wrong, dtype):
+    """A network of real_ports.py: one side's package or the other's."""
+    bench, device, faults, _ = real_ports.FAMILIES[name]
+    model, run = bench()
+    at = faults[fault][0] if fault else None
+    if port:
+        model, run = device(model)
+        at = faults[fault][1] if fault else None
+        if wrong:
+            faults[fault][2](model)
+    model.to(dtype)
+    if fault:
+        m = model.get_submodule(at)
+        m.forward = functools.partial(site, m.forward)
+    return run
+
+
 def hf_models():
     """name -> (config class, keywords, ways of each side)"""
     import transformers as t
@@ -151,7 +173,7 @@ def hf(name, way, dtype):
 
 def cases(groups, which, dtype, seed):
     both = []
-    module, families = {"first": (ops, ports.FAMILIES), "more": (more_ops, more_ports.FAMILIES), "third": (None, third_ports.FAMILIES), "fourth": (None, fourth_ports.FAMILIES)}[which]
+    module, families = {"first": (ops, ports.FAMILIES), "more": (more_ops, more_ports.FAMILIES), "third": (None, third_ports.FAMILIES), "fourth": (None, fourth_ports.FAMILIES), "real": (None, {})}[which]
     for group, table, clean in (("exchange", "EXCHANGES", False), ("rewriting", "REWRITINGS", True)):
         for name in getattr(module, table, ()):
             both.append((group, name, *(lambda s, t=table, n=name, i=i: formula(module, t, n, i, s, dtype) for i in (0, 1)), clean))
@@ -163,6 +185,14 @@ def cases(groups, which, dtype, seed):
         for fault in faults:
             both.append(("fault", f"{name}-{fault}", lambda s, n=name, f=fault: program(n, True, f, True, dtype),
                          lambda s, n=name, f=fault: program(n, False, f, False, dtype), False))
+    for name, (_, _, faults, package) in (real_ports.FAMILIES if which == "real" else {}).items():
+        if importlib.util.find_spec(package) is None:
+            print(f"no {package}: not {name}")
+            continue
+        both.append(("clean", name, lambda s, n=name: real(n, True, None, False, dtype), lambda s, n=name: real(n, False, None, False, dtype), True))
+        for fault in faults:
+            both.append(("fault", f"{name}-{fault}", lambda s, n=name, f=fault: real(n, True, f, True, dtype),
+                         lambda s, n=name, f=fault: real(n, False, f, False, dtype), False))
     if "hf" in groups:
         for name, (_, _, ways) in hf_models().items():
             for a, b in ways:
@@ -237,7 +267,7 @@ def check(path, clean, sixteen):
     off = max(((y.double() - z.double()).norm() / z.double().norm()).item(), (abs(l - m) / abs(m)).item())
     if clean and not off < (0.2 if sixteen else 1e-4):
         raise SystemExit(f"{path}: said to be equal, and off by {off}")
-    if not clean and not sixteen and not off > 1e-4:
+    if not clean and not sixteen and not off > 1e-5:
         raise SystemExit(f"{path}: said to be wrong, and off by {off}")
     for s in ("device", "bench"):
         os.remove(f"{path}/{s}.pt")
@@ -277,6 +307,7 @@ def main():
     p.add_argument("--more", dest="which", action="store_const", const="more", default="first")
     p.add_argument("--third", dest="which", action="store_const", const="third")
     p.add_argument("--fourth", dest="which", action="store_const", const="fourth")
+    p.add_argument("--real", dest="which", action="store_const", const="real")
     p.add_argument("--only")
     p.add_argument("--sixteen", type=int, default=4)
     p.add_argument("--msprobe", type=int, default=5)
@@ -314,13 +345,14 @@ def main():
     for i in range(a.jobs):     # processes, as each forks
         child = os.fork()
         if child == 0:
-            try:
-                for t in todo[i::a.jobs]:
+            failed = False
+            for t in todo[i::a.jobs]:
+                try:
                     make(a.folder, *t)
-                os._exit(0)
-            except SystemExit as x:
-                print(x, file=sys.stderr)
-                os._exit(1)
+                except SystemExit as x:
+                    failed = True
+                    print(x, file=sys.stderr)
+            os._exit(failed)
         jobs.append(child)
     bad = [os.waitpid(j, 0)[1] for j in jobs]
     print(f"{2 * len(todo)} cases in {a.folder}")
