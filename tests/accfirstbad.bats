@@ -649,6 +649,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 @test "what is unmatched, of another layout or not measured is said, and strict" {
 	judge 0 "$J/doubtful.acc"
 	[ "$found" = "clean
+unmatched program
 unmatched Torch.relu.0.forward device
 unmatched Torch.tanh.0.forward bench
 unmatched Tensor.__add__.0.forward.input.0 shape

@@ -33,8 +33,8 @@ acc_bench_wrong(const struct acc_item *it)
 /* An operator that the other side has in parts: which of its inputs is which was guessed by what they
  * hold. Where all of them agree, nobody is hidden behind one, and what it gives is right for them, but
  * as far from the bench's as other numbers are, they stand in other places (keys and values, say). */
-static bool
-is_given_otherwise(const struct acc_item *it, const struct suspect *x)
+bool
+acc_given_otherwise(const struct acc_item *it, const struct suspect *x)
 {
 	return it->loose && it->rms >= 1 && !isinf(it->rms) && !it->exact && x->hidden.n == 0 &&
 	       x->margin >= LIMIT_PLAIN;
@@ -65,16 +65,13 @@ acquit(const struct scan *s, const struct acc_item *it, struct suspect *x)
 	const struct hidden *h = &x->hidden;
 	if (is_other_answer(s, it, x))
 		return;
-	if (x->permuted || (h->unmade && !h->accused) || is_given_otherwise(it, x))
+	if (x->permuted || (h->unmade && !h->accused) || acc_given_otherwise(it, x))
 		return;
 	for (unsigned i = 0; i < h->n && !h->accused; i++)
 		if (s->c->call[h->call[i]].key[ACC_B] == NULL &&
 			(x->blame == x->call || h->call[i] < x->blame))
 			x->blame = h->call[i];
-	/* Of two programs, where calls are right that together stand for one, their formula may be another. */
-	const bool formula = s->other && x->role == ROLE_OUT && x->margin >= LIMIT_NAMED_ARG &&
-			     (it->loose || x->inner);
-	if (x->blame == x->call && !formula)
+	if (x->blame == x->call)
 		x->margin = -LIMIT_CERTAIN;
 }
 
@@ -187,7 +184,7 @@ rounds_as_bench(const struct scan *s, const struct acc_item *it)
 static bool
 is_other(const struct scan *s, const struct acc_item *it)
 {
-	return s->other && !acc_is_measured(it) &&
+	return s->two && !acc_is_measured(it) &&
 	       acc_unit_low(acc_call_unit(s->c, &s->c->call[it->call]));
 }
 
@@ -340,7 +337,7 @@ acc_audit_open_question(struct scan *s, const struct suspect *x, struct acc_err 
 	if (acc_acquitted(it) && x->permuted)
 		return "; it passes recomputation from its own inputs, and one of these has another order of axes than"
 		       " on the bench";
-	if (acc_acquitted(it) && is_given_otherwise(it, x))
+	if (acc_acquitted(it) && acc_given_otherwise(it, x))
 		return "; it passes recomputation from its own inputs, and these agree: is each in its place?";
 	if (acc_acquitted(it))
 		return "; it passes recomputation from its own inputs";

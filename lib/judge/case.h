@@ -39,8 +39,6 @@ acc_step(const struct acc_case *c, uint32_t i)
 bool acc_call_is_fused(const struct acc_case *c, uint32_t call);
 /* Has one side but an array by its name there? */
 bool acc_call_is_array(const struct acc_case *c, uint32_t call);
-/* Do so many op calls have no partner that the two sides are two programs of one network? */
-bool acc_two_programs(struct acc_case *c);
 
 /* Is this finding a judge's, so that its stream needs no other judge? accalign writes some,
  * too. */

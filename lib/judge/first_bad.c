@@ -314,6 +314,13 @@ stays(const struct scan *s, const struct suspect *x, const struct parting *p)
 	return (x->audit && (p->low || !behind)) || own;
 }
 
+/* Is a suspect only off, not all of what it was given having been compared? */
+static bool
+is_unknown(const struct suspect *x)
+{
+	return x->role == ROLE_OUT && x->unseen && !x->audit;
+}
+
 /* Are there outputs of which nothing but statistics is known? */
 static bool
 is_by_statistics(const struct acc_case *c)
@@ -323,13 +330,6 @@ is_by_statistics(const struct acc_case *c)
 			c->item[i].measure == ACC_BY_STAT)
 			return true;
 	return false;
-}
-
-/* Is a suspect only off, not all of what it was given having been compared? */
-static bool
-is_unknown(const struct suspect *x)
-{
-	return x->role == ROLE_OUT && x->unseen && !x->audit;
 }
 
 /* Of two programs, the stretch of op calls where they part, which is accused in place of what stands out in
@@ -342,9 +342,10 @@ part(struct scan *s, uint32_t chosen, uint32_t *first, struct acc_err *e)
 	if (x == NULL && !s->parted)
 		return 0;
 	int rc = acc_part_find(s, x == NULL ? ACC_NOCALL : x->call, &p, e);
-	p.found = p.found && (s->other || !is_by_statistics(s->c));
+	p.found = p.found && !is_by_statistics(s->c);
 	const char *cause = "";
-	const bool unknown = s->other && x != NULL && !p.found && is_unknown(x);
+	const bool unknown = s->two && x != NULL && !p.found && is_unknown(x) &&
+			     !acc_given_otherwise(&s->c->item[x->item], x);
 	/* What the bench's call gives of its own inputs, with one argument changed, needs nothing else to be compared. */
 	if (rc == 0 && x != NULL && x->role == ROLE_OUT && !x->audit &&
 		(unknown || (p.found && !stays(s, x, &p) && !acc_part_is_behind(&p, x->blame))))
@@ -423,7 +424,7 @@ look_again(struct scan *s, uint32_t *chosen, uint32_t *out, struct acc_err *e)
 	if (x == NULL || s->two || s->wholes || x->audit || s->c->opt.roots == NULL ||
 		s->c->item[x->item].measure == ACC_BY_STAT)
 		return 0;
-	int rc = acc_heal(s->c, false, e);
+	int rc = acc_heal(s->c, e);
 	s->two = rc == 0 && is_healed(s, x);
 	acc_heal_settle(s->c, s->two);
 	return rc == 0 && s->two ? learn_and_decide(s, chosen, out, e) : rc;
@@ -451,8 +452,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	s.wholes = s.folded && acc_is_folded_side(c, ACC_A) && acc_is_folded_side(c, ACC_B);
 	s.weights = acc_weight_error(c, &s.weight_unit);
 	/* Ranks have calls of their own, as those that take their parts, however much one program they are. */
-	s.two = !s.wholes && (s.folded ? acc_two_programs(c) : is_rewritten(c));
-	s.other = s.two && acc_two_programs(c);
+	s.two = !s.folded && is_rewritten(c);
 	int rc = acc_sharded(c, e);
 	if (rc != 0)
 		return rc < 0 ? rc : acc_say_rest(c, e);
@@ -467,7 +467,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0)
 		rc = acc_forgive_labels(c, e);
 	if (rc == 0 && s.two)
-		rc = acc_heal(c, s.other, e);
+		rc = acc_heal(c, e);
 	if (rc == 0)
 		acc_heal_settle(c, true);
 	if (rc == 0 && (s.ranks = acc_ranks_open(c, e)) == NULL)

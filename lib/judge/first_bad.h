@@ -142,7 +142,6 @@ struct scan {
 	bool folded; /* ranks that accfold made one */
 	bool wholes; /* of both sides: much is not compared */
 	bool two;    /* they may be written otherwise, and what follows tells: see healed.c */
-	bool other;  /* plainly two programs: see acc_two_programs */
 	double most; /* of the errors of elements that were seen in outputs of this step and rank */
 	/* There, places that were chosen by values of ranks are not known to be the same, and some are likely to
 	 * be others: statistics of what is made of them prove nothing. The first call that chose so. */
@@ -309,9 +308,9 @@ int acc_judge_alone(struct scan *s, uint32_t call, uint32_t i, const struct give
 uint32_t acc_choose(struct scan *s, bool name);
 
 /* --- healed.c --- */
-/* Mark tensors that differ where what follows agrees again, as computed otherwise (apart); known by statistics
- * alone, only of what is plainly two programs (other). 0 or < 0. */
-int acc_heal(struct acc_case *c, bool other, struct acc_err *e);
+/* Mark tensors that differ where what follows agrees again, as computed otherwise (apart); of those known by
+ * statistics alone none. 0 or < 0. */
+int acc_heal(struct acc_case *c, struct acc_err *e);
 /* Then: what is marked is no pair any more, or none is. */
 void acc_heal_settle(struct acc_case *c, bool apart);
 /* Was a call given the same tensors on both sides, one at least? */
@@ -352,6 +351,8 @@ double acc_learned(const struct scan *s, const struct acc_call *k, double unit);
 bool acc_accused(const struct acc_item *it);
 /* Is the device's output what its own inputs give? */
 bool acc_acquitted(const struct acc_item *it);
+/* Do all inputs of the operator, which the other side has in parts, agree, but perhaps not in their places? */
+bool acc_given_otherwise(const struct acc_item *it, const struct suspect *x);
 /* Is the device's output what its own inputs give, and the bench's is not? */
 bool acc_bench_wrong(const struct acc_item *it);
 /* What is usual of those that were recomputed. 0 or ACC_ENOMEM. */

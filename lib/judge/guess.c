@@ -17,28 +17,15 @@ gives_other_shape(const struct acc_case *c, uint32_t call)
 	return false;
 }
 
-/* Is it no guess that this is a pair? What both sides gave the call agrees, or they gave it a weight of other
- * numbers. */
+/* Is it no guess, of two programs, that this is a pair? What both sides gave the call agrees. What nobody made on
+ * one side may be made on the other. */
 bool
 acc_is_sure(const struct scan *s, const struct suspect *x)
 {
 	const struct acc_item *it = &s->c->item[x->item];
 	const double u = fmax(acc_item_unit(it), acc_call_unit(s->c, &s->c->call[x->call]));
 	if (x->role == ROLE_ARG)
-		return acc_given_alike(s->c, x->call) && !(s->other && acc_unit_low(s->unit));
-	/* Of what is plainly two programs, much that nobody made on one side is made on the other. */
-	if (x->role == ROLE_IN && s->other)
-		return false;
-	if (x->role == ROLE_IN && x->producer != ACC_NOCALL)
-		/* What agrees was written over by a call that took it, or by one that nobody recorded. */
-		return x->cause <= LIMIT_SAME_INPUT * u &&
-		       acc_is_measured(&s->c->item[x->producer]) &&
-		       s->c->call[x->blame].key[ACC_B] != NULL && !s->c->call[x->call].backward &&
-		       (x->blame != x->call || acc_maker(s, ACC_A, &s->c->call[x->call],
-						       it->id[ACC_A]) == ACC_NOCALL);
-	if (x->role == ROLE_IN)
-		return !it->ordered && (it->weight || (x->blame == x->call && !it->exact &&
-							      !s->c->call[x->call].backward));
+		return acc_given_alike(s->c, x->call) && !acc_unit_low(s->unit);
 	/* Integers that another operator puts in another order may choose the same. */
 	return x->role == ROLE_OUT && !x->unseen && !x->inner && !(it->exact && it->loose) &&
 	       x->cause <= LIMIT_SAME_INPUT * u;
@@ -69,7 +56,7 @@ acc_is_guess(const struct scan *s, const struct suspect *x)
 {
 	const struct acc_case *c = s->c;
 	/* Statistics show little of what a few elements are. */
-	if (c->item[x->item].measure == ACC_BY_STAT && !s->other)
+	if (c->item[x->item].measure == ACC_BY_STAT)
 		return false;
 	if (s->cleared != NULL && (s->cleared[x->call] || s->cleared[x->blame]) &&
 		!acc_is_sure(s, x))
@@ -80,21 +67,10 @@ acc_is_guess(const struct scan *s, const struct suspect *x)
 	if (x->role == ROLE_OUT && c->item[x->item].loose && c->item[x->item].count == 1 &&
 		goes_on(c, x->call))
 		return true;
-	/* Of an optimizer that is written out, many tensors are alike: it is compared by the weights that it gives. */
-	if (s->other && acc_call_steps(&c->call[x->call]) &&
-		(x->role == ROLE_IN ||
-			(x->role == ROLE_OUT && c->opt.where != NULL && c->opt.roots != NULL)))
-		return true;
-	if ((x->role == ROLE_IN || x->role == ROLE_ARG) && s->other && c->call[x->call].writes &&
+	if ((x->role == ROLE_IN || x->role == ROLE_ARG) && c->call[x->call].writes &&
 		!acc_given_alike(c, x->call))
 		return true;
 	if (acc_is_sure(s, x))
 		return false;
-	if (x->role == ROLE_ARG && gives_other_shape(c, x->call))
-		return true;
-	if (x->role == ROLE_IN && s->other && c->call[x->blame].key[ACC_B] == NULL)
-		return true;
-	if (x->role != ROLE_IN || !s->other || !c->call[x->call].backward)
-		return false;
-	return x->producer == ACC_NOCALL ? x->sum == NULL : !acc_is_measured(&c->item[x->producer]);
+	return x->role == ROLE_ARG && gives_other_shape(c, x->call);
 }

@@ -33,27 +33,7 @@ struct healing {
 	uint8_t *phase;        /* of each call */
 	float *noise;          /* and what agrees there is off by */
 	double unit;
-	bool other; /* plainly two programs */
 };
-
-bool
-acc_two_programs(struct acc_case *c)
-{
-	uint32_t alone[2] = {0, 0}, both = 0, fused = 0;
-	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
-		const struct acc_call *k = &c->call[i];
-		if (!k->keyed || k->backward || k->grad || k->module)
-			continue;
-		const bool pair = k->key[ACC_A] != NULL && k->key[ACC_B] != NULL;
-		both += pair;
-		fused += pair && acc_call_is_fused(c, i);
-		alone[ACC_A] += k->key[ACC_B] == NULL;
-		alone[ACC_B] += k->key[ACC_A] == NULL;
-	}
-	const uint32_t less = alone[ACC_A] < alone[ACC_B] ? alone[ACC_A] : alone[ACC_B];
-	return fused + less > LIMIT_PROGRAM * both && both > 0 &&
-	       fused + less >= LIMIT_PROGRAM_CALLS;
-}
 
 static uint64_t
 values(const struct healing *h, uint32_t call, const struct acc_item *it)
@@ -230,7 +210,7 @@ shows(const struct healing *h, uint32_t call, const struct acc_item *it)
 static bool
 is_start(const struct healing *h, uint32_t call, const struct acc_item *it)
 {
-	return acc_is_input(it) && h->phase[call] == FORWARD && !h->other &&
+	return acc_is_input(it) && h->phase[call] == FORWARD &&
 	       ((it->weight && !shows(h, call, it) &&
 			acc_ids_get(&h->weight, it->id[ACC_A]) == ACC_NOID) ||
 		       (!it->weight && !it->a_known && !it->exact && it->id[ACC_A] != 0 &&
@@ -432,9 +412,8 @@ heal_call(struct healing *h, uint32_t call, struct acc_err *e)
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_measured(it) ||
 			!(it->rms > 0))
 			continue;
-		if ((it->measure == ACC_BY_STAT && !h->other) ||
-			error_of(it) <= usual(h, call, it) || is_start(h, call, it) ||
-			is_state(h, call, it))
+		if (it->measure == ACC_BY_STAT || error_of(it) <= usual(h, call, it) ||
+			is_start(h, call, it) || is_state(h, call, it))
 			continue;
 		it->apart = back || heals(h, call, it);
 		any |= it->apart;
@@ -443,9 +422,9 @@ heal_call(struct healing *h, uint32_t call, struct acc_err *e)
 }
 
 int
-acc_heal(struct acc_case *c, bool other, struct acc_err *e)
+acc_heal(struct acc_case *c, struct acc_err *e)
 {
-	struct healing h = {.c = c, .other = other, .unit = acc_network_unit(c)};
+	struct healing h = {.c = c, .unit = acc_network_unit(c)};
 	h.next = malloc((c->nitem + (size_t)1) * sizeof *h.next);
 	h.way = malloc((c->ncall + (size_t)1) * sizeof *h.way);
 	h.phase = malloc(c->ncall + (size_t)1);

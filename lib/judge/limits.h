@@ -343,13 +343,6 @@
 		"the quotient is rounded to f32 at worst: 6e-8 relative, printed with 6 digits or more") \
 	X(BASELINE, 2, "times the value in a baseline is not worse", \
 		"the noise of a run hides in a finding that is twice as large as it") \
-	X(PROGRAM, 0.4, \
-		"of the forward op calls that both sides have: with more that stand for several, or, of the " \
-		"side that has fewer of them, have no partner, they are two programs", \
-		"of tests/unlike/make.py 0.64 and more, of one program with other kernels, or recomputed, 0.23 " \
-		"at most") \
-	N(PROGRAM_CALLS, 8, "of such op calls at least", \
-		"one or two kernels that one side fused are no other program") \
 	X(HEALED, 0.25, \
 		"of two programs, times the error, of 1 at most: what follows of it and is off by less agrees", \
 		"set by experience on tests/unlike/make.py, seeds 0 to 3") \

@@ -163,7 +163,7 @@ say_end(struct scan *s, struct extent *x, struct acc_err *e)
 	} else {
 		limit = acc_unit_low(s->unit) ? LIMIT_HEALED : LIMIT_PROGRAM_END;
 		/* A sum that is divided behind it ends alike. */
-		if (x->last == ACC_NOCALL || !(x->error > limit) || !(s->other || x->apart > 0) ||
+		if (x->last == ACC_NOCALL || !(x->error > limit) || x->apart == 0 ||
 			(s->cleared != NULL && s->cleared[x->last]))
 			return 0;
 	}
@@ -259,11 +259,11 @@ acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *
 		else if (k->keyed && !k->module && k->key[ACC_A] != NULL)
 			look(c, i, back, &x);
 	}
-	const bool other = acc_two_programs(c);
 	int rc = is_accused(c) ? 0 : say_end(s, &x, e);
-	if (rc == 0 && (other || x.apart > 0))
+	if (rc == 0 && (x.apart > 0 || x.met > 0))
 		rc = say_extent(s, &x, culprit, e);
-	if (rc == 0 && !is_accused(c) && other && (x.last == ACC_NOCALL || x.behind > 0) &&
+	if (rc == 0 && !is_accused(c) && x.alone[ACC_A] > 0 && x.alone[ACC_B] > 0 &&
+		(x.last == ACC_NOCALL || x.behind > 0) &&
 		(x.met == 0 || (x.compared * LIMIT_PROGRAM_LEAST < x.calls &&
 				       x.compared * LIMIT_PROGRAM_LEAST < bench)))
 		c->nothing = "too few op calls were compared to call the rest clean";

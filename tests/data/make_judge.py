@@ -1217,13 +1217,13 @@ chosen("stat-chosen-values", True, 0.5)
 
 
 def made_back(name, maker):
-    """An input of the optimizer whose maker is another call on either side, after a gradient that is off by 4e-6."""
+    """An input whose maker is another call on either side, after a gradient that is off by 4e-6."""
     s = Stream(task="tensor")
     net(s)
     s.op("Functional.linear.9.backward", [("gy", 4e-6)], [("gx", 4e-6)])
     for key, sides in ((maker % 4, "a"), (maker % 6, "b")):
         s.tensor(key, "out", "0", "gw", 1e-4, sides=sides, shape=(7, 9))
-    s.tensor("Tensor.add_.0.forward", "in", "0", "gw", 1e-4, shape=(7, 9))
+    s.tensor("Tensor.add.0.forward", "in", "0", "gw", 1e-4, shape=(7, 9))
     s.write(name)
 
 
