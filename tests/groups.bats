@@ -4,6 +4,7 @@ load helper
 setup_file() {
 	tar xzf "$DATA/groups.tar.gz" -C "$BATS_FILE_TMPDIR"
 	tar xzf "$DATA/groups_saved.tar.gz" -C "$BATS_FILE_TMPDIR"
+	tar xzf "$DATA/groups_ranks.tar.gz" -C "$BATS_FILE_TMPDIR"
 }
 
 setup() {
@@ -71,4 +72,40 @@ setup() {
 	run -1 accdiff list-bent.pt list.pt
 	[[ $output == *"first list-bent.3; by its place it may be list.5"* ]]
 	run -0 accdiff list.pt list.pt
+}
+
+@test "so are those of checkpoints over ranks: DeepSpeed's ZeRO, Megatron's tensor parallelism" {
+	local flat="weight_decay is 0.0 on the device and 0.1 on the bench for 5 of 9 parameters: fc1.bias, norm.weight, norm.bias, fc2.bias and 1 more"
+	run -1 accdiff zero2-decay zero2-all
+	[[ $output == *"4 (weight_decay 0.1) + 5 (weight_decay 0.0) on the device, 9 (weight_decay 0.1) on the bench; $flat"* ]]
+	run -1 accdiff zero2-decay zero3-all
+	[[ $output == *"; $flat"* ]]
+	# Other groups of the same settings, and another stage, are no difference.
+	for pair in "zero2-two zero2-all" "zero2-all zero3-all" "zero2-two zero3-all" "tp2-all tp2-all"; do
+		# shellcheck disable=SC2086 # two words
+		run -0 accdiff $pair
+		[[ $output != *"the optimizer"* ]]
+	done
+	# Rank by rank, and put together.
+	run -1 accdiff tp2-decay tp2-all
+	[[ $output == *"weight_decay is 0.0 on the device and 0.1 on the bench for 20 of 34 parameters, those of one dimension: model.decoder.layers.0.input_layernorm.weight"* ]]
+	accdump-read tp2-decay | accfold --root=tp2-decay | accfmt --json >folded
+	jq -es 'map(select(.name == "optimizer.param_groups.1.weight_decay").value) == [0]' folded
+	# What one rank alone has set otherwise is told.
+	cp -r zero2-all odd
+	python3 - odd/global_step1/bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt <<'END'
+import struct, sys, zipfile
+with zipfile.ZipFile(sys.argv[1]) as z:
+    have = [(i, z.read(i)) for i in z.infolist()]
+with zipfile.ZipFile(sys.argv[1], "w") as z:
+    for i, data in have:
+        z.writestr(i.filename, data.replace(struct.pack(">d", 0.01), struct.pack(">d", 0.02)))
+END
+	run -1 accdiff odd zero2-all
+	[[ $output == *"param_groups.0.lr is 0.02 on the device and 0.01 on the bench"* ]]
+	run -1 accdiff odd zero3-all
+	[[ $output == *"the optimizer has other groups of parameters: 9 (weight_decay 0.1) + rank1 otherwise on the device, 9 (weight_decay 0.1) on the bench"* ]]
+	accdump-read odd | accfold --root=odd 2>/dev/null | accfmt --json >folded
+	jq -es 'map(select(.name | tostring | test("groups.0.lr$")) | [.name, .value]) == [["optimizer.param_groups.0.lr", 0.01],
+		["optimizer.rank1.param_groups.0.lr", 0.02]]' folded
 }

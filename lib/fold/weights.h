@@ -136,5 +136,7 @@ int acc_tiles_ref(struct acc_fold *f, const struct fold_part *parts, uint32_t np
 /* weights_emit.c */
 int acc_weights_run(struct acc_fold *f, acc_fold_fn *fn, void *arg, struct acc_err *e);
 int acc_weights_print(struct acc_fold *f, struct acc_buf *text, struct acc_err *e);
+/* weights_settings.c: the records of what the optimizers' groups of parameters are set to. */
+int acc_weights_put_settings(struct acc_fold *f, acc_fold_fn *fn, void *arg, struct acc_err *e);
 
 #endif

@@ -417,6 +417,7 @@ acc_weights_run(struct acc_fold *f, acc_fold_fn *fn, void *arg, struct acc_err *
 	struct emit o = {.f = f, .fn = fn, .arg = arg};
 	mesh_text(t, o.mesh, sizeof o.mesh);
 	int rc = put_others(&o, e);
+	rc = rc < 0 ? rc : acc_weights_put_settings(f, fn, arg, e);
 	for (uint32_t i = 0; i < t->n && rc == 0; i++) {
 		rc = check(&o, &t->w[i], e);
 		if (rc == 0)

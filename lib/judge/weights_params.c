@@ -70,20 +70,20 @@ is_way(struct acc_str rest)
 }
 
 uint64_t
-acc_optim_hash(struct acc_str before, struct acc_str id)
+acc_optim_hash(int64_t rank, struct acc_str before, struct acc_str id)
 {
-	const uint64_t h[2] = {acc_hash(before.p, before.n), acc_hash(id.p, id.n)};
+	const uint64_t h[3] = {(uint64_t)rank, acc_hash(before.p, before.n), acc_hash(id.p, id.n)};
 	return acc_hash(h, sizeof h);
 }
 
 /* --- groups --- */
 
 static struct acc_params *
-group_of(struct acc_settings *s, int side, struct acc_str before, struct acc_str id,
+group_of(struct acc_settings *s, int side, int64_t rank, struct acc_str before, struct acc_str id,
 	struct acc_err *e)
 {
 	struct acc_optim *x = &s->s[side];
-	const uint64_t h = acc_optim_hash(before, id);
+	const uint64_t h = acc_optim_hash(rank, before, id);
 	const uint32_t at = acc_ids_get(&x->groups, h);
 	if (at != ACC_NOID)
 		return &x->g[at];
@@ -91,7 +91,8 @@ group_of(struct acc_settings *s, int side, struct acc_str before, struct acc_str
 		return NULL;
 	struct acc_params *g = x->g;
 	g[x->ng] = (struct acc_params){.before = acc_arena_str(s->m, before),
-		.id = acc_arena_str(s->m, id)};
+		.id = acc_arena_str(s->m, id),
+		.rank = rank};
 	if (g[x->ng].before.p == NULL || g[x->ng].id.p == NULL ||
 		acc_ids_put(&x->groups, h, x->ng, false, e) < 0) {
 		acc_nomem(e);
@@ -114,7 +115,7 @@ add_param(struct acc_settings *s, int side, struct acc_params *g, struct acc_str
 		.mate = ACC_NOPARAM};
 	if (p[x->np].id.p == NULL)
 		return acc_nomem(e);
-	return acc_ids_put(&x->params, acc_optim_hash(g->before, id), x->np++, false, e);
+	return acc_ids_put(&x->params, acc_optim_hash(g->rank, g->before, id), x->np++, false, e);
 }
 
 static int
@@ -171,7 +172,7 @@ look(struct acc_settings *s, int side, const struct acc_rec *r, const char *pref
 	if (n == 0 || n >= rest.n)
 		return 0;
 	const struct acc_str id = {rest.p, several ? n : n - 1};
-	struct acc_params *g = group_of(s, side, before, id, e);
+	struct acc_params *g = group_of(s, side, acc_get_int(r, prefix, "rank", -1), before, id, e);
 	if (g == NULL)
 		return ACC_ENOMEM;
 	rest = tail(rest, several ? n + 1 : n);
@@ -205,8 +206,8 @@ owner(struct acc_optim *x, const struct acc_rec *r, const char *prefix, bool *st
 									       : last_word(rest);
 	const uint32_t at = n == 0 ? ACC_NOID
 				   : acc_ids_get(&x->params,
-					     acc_optim_hash(before,
-						     (struct acc_str){rest.p, n - 1}));
+					     acc_optim_hash(acc_get_int(r, prefix, "rank", -1),
+						     before, (struct acc_str){rest.p, n - 1}));
 	return at == ACC_NOID ? NULL : &x->p[at];
 }
 
@@ -254,10 +255,10 @@ named(const struct acc_optim *x, const struct acc_param *p)
 	const uint32_t at = acc_is_number(p->id)
 				    ? acc_ids_get(&x->names, acc_numbered(p->group, p->at))
 				    : ACC_NOID;
-	const struct acc_str before = x->g[p->group].before;
-	return !acc_is_number(p->id) ? acc_optim_hash(before, p->id)
+	const struct acc_params *g = &x->g[p->group];
+	return !acc_is_number(p->id) ? acc_optim_hash(g->rank, g->before, p->id)
 	       : at == ACC_NOID      ? 0
-				     : acc_optim_hash(before, acc_str(x->name[at]));
+				     : acc_optim_hash(g->rank, g->before, acc_str(x->name[at]));
 }
 
 /* What has a name goes by that. */

@@ -27,41 +27,55 @@ other(const struct acc_params *g, const struct acc_setting *v)
 	return w != NULL && strcmp(w->value, v->value) != 0 ? w : NULL;
 }
 
-static uint64_t
-print_of(const struct acc_params *g)
+/* So many parameters with the same settings. */
+struct share {
+	uint64_t settings, params;
+};
+
+static struct share
+share_of(const struct acc_params *g)
 {
-	uint64_t all = g->nparam;
+	struct share w = {0, g->nparam};
 	for (uint32_t i = 0; i < g->nset; i++)
-		all += acc_numbered(acc_hash(g->set[i].key.p, g->set[i].key.n),
+		w.settings += acc_numbered(acc_hash(g->set[i].key.p, g->set[i].key.n),
 			acc_hash(g->set[i].value, strlen(g->set[i].value)));
-	return all;
+	return w;
 }
 
 static int
-cmp_print(const void *x, const void *y)
+cmp_share(const void *x, const void *y)
 {
-	const uint64_t *p = x, *q = y;
-	return (*p > *q) - (*p < *q);
+	const struct share *p = x, *q = y;
+	return (p->settings > q->settings) - (p->settings < q->settings);
 }
 
-/* Have both sides the same groups, in whatever order? */
+/* In their order, those of the same settings as one: how many are left. */
+static uint32_t
+shares(const struct acc_optim *x, struct share *w)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < x->ng; i++)
+		w[i] = share_of(&x->g[i]);
+	qsort(w, x->ng, sizeof *w, cmp_share);
+	for (uint32_t i = 0; i < x->ng; i++)
+		if (n > 0 && w[n - 1].settings == w[i].settings)
+			w[n - 1].params += w[i].params;
+		else
+			w[n++] = w[i];
+	return n;
+}
+
+/* Have both sides as many parameters with the same settings, in whatever groups? */
 static int
 same_groups(const struct acc_settings *s, bool *same, struct acc_err *e)
 {
-	const uint32_t n = s->s[0].ng;
-	*same = false;
-	if (n != s->s[1].ng)
-		return 0;
-	uint64_t *w = malloc((2 * (size_t)n + 1) * sizeof *w);
-	if (w == NULL)
+	const uint32_t na = s->s[0].ng, nb = s->s[1].ng;
+	struct share *a = calloc((size_t)na + nb, sizeof *a), *b = a + na;
+	if (a == NULL)
 		return acc_nomem(e);
-	for (int k = 0; k < 2; k++) {
-		for (uint32_t i = 0; i < n; i++)
-			w[(size_t)k * n + i] = print_of(&s->s[k].g[i]);
-		qsort(w + (size_t)k * n, n, sizeof *w, cmp_print);
-	}
-	*same = memcmp(w, w + n, n * sizeof *w) == 0;
-	free(w);
+	const uint32_t n = shares(&s->s[0], a);
+	*same = shares(&s->s[1], b) == n && memcmp(a, b, n * sizeof *a) == 0;
+	free(a);
 	return 0;
 }
 
@@ -100,7 +114,8 @@ by_group(struct acc_settings *s, struct acc_err *e)
 	int rc = 0;
 	for (uint32_t i = 0; i < s->s[0].ng && rc == 0; i++) {
 		const struct acc_params *g = &s->s[0].g[i];
-		const uint32_t k = acc_ids_get(&s->s[1].groups, acc_optim_hash(g->before, g->id));
+		const uint32_t k = acc_ids_get(&s->s[1].groups,
+			acc_optim_hash(g->rank, g->before, g->id));
 		for (uint32_t m = 0; m < g->nset && k != ACC_NOID && rc == 0; m++) {
 			const struct acc_setting *v = &g->set[m], *w = other(&s->s[1].g[k], v);
 			if (w == NULL)
@@ -226,21 +241,34 @@ by_param(struct acc_settings *s, struct acc_err *e)
 	return rc;
 }
 
-/* How many parameters each group has: "5 (weight_decay 0.1) + 7 (weight_decay 0.0)". */
+/* How many parameters each group has: "5 (weight_decay 0.1) + 7 (weight_decay 0.0)"; of several ranks those of the first. */
 static const char *
 groups_text(const struct acc_settings *s, int side)
 {
 	const struct acc_optim *x = &s->s[side];
 	const char *text = "";
+	bool ranks = false;
 	for (uint32_t i = 0; i < x->ng && text != NULL; i++) {
 		const struct acc_params *g = &x->g[i];
+		ranks |= g->rank != x->g[0].rank;
+		if (g->rank != x->g[0].rank)
+			continue;
 		const char *plus = i == 0 ? "" : " + ";
-		text = g->decay == NULL ? acc_say(s->m, "%s%s%llu", text, plus,
-						  (unsigned long long)g->nparam)
-					: acc_say(s->m, "%s%s%llu (weight_decay %s)", text, plus,
-						  (unsigned long long)g->nparam, g->decay);
+		/* Distributed checkpoints leave out which they are; settings of one rank alone are those that differ. */
+		const char *rank = memmem(g->before.p, g->before.n, "rank", 4);
+		const char *many = g->nparam > 0 ? acc_say(s->m, "%u", g->nparam)
+				   : rank == NULL
+					   ? "some"
+					   : acc_say(s->m, "%.*s otherwise",
+						     (int)(g->before.p + g->before.n - rank - 1),
+						     rank);
+		text = acc_say(s->m, "%s%s%s", text, plus, acc_got(many));
+		if (text != NULL && g->decay != NULL)
+			text = acc_say(s->m, "%s (weight_decay %s)", text, g->decay);
 	}
-	return text;
+	return ranks && text != NULL
+		       ? acc_say(s->m, "%s of rank %lld", text, (long long)x->g[0].rank)
+		       : text;
 }
 
 /* Groups of one parameter each, by its name, are no groups. */
@@ -278,6 +306,15 @@ tell(struct acc_settings *s, bool groups, struct acc_err *e)
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
+static uint32_t
+without_params(const struct acc_optim *x)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < x->ng; i++)
+		n += x->g[i].nparam == 0;
+	return n;
+}
+
 static int
 compare(struct acc_settings *s, struct acc_err *e)
 {
@@ -294,7 +331,10 @@ compare(struct acc_settings *s, struct acc_err *e)
 	const bool by = s->paired == 0 || straight(s),
 		   groups = s->s[0].ng != s->s[1].ng && in_groups(s);
 	rc = by ? by_group(s, e) : by_param(s, e);
-	return rc < 0 || (s->differ == 0 && (s->paired > 0 || !groups)) ? rc : tell(s, groups, e);
+	const bool same_ranks = without_params(&s->s[0]) == without_params(&s->s[1]);
+	return rc < 0 || (s->differ == 0 && ((s->paired > 0 && same_ranks) || !groups))
+		       ? rc
+		       : tell(s, groups, e);
 }
 
 int

@@ -13,6 +13,7 @@ struct acc_setting {
 
 struct acc_params {
 	struct acc_str before, id; /* of its name: optimizer. and 0 */
+	int64_t rank;              /* -1: none */
 	struct acc_setting *set;
 	const char *decay; /* of its weights, or NULL */
 	uint32_t nset, nparam;
@@ -54,7 +55,7 @@ struct acc_settings {
 bool acc_is_number(struct acc_str s);
 /* A key of two numbers. */
 uint64_t acc_numbered(uint64_t a, uint64_t b);
-uint64_t acc_optim_hash(struct acc_str before, struct acc_str id);
+uint64_t acc_optim_hash(int64_t rank, struct acc_str before, struct acc_str id);
 /* Read what the pairs say of both sides' optimizers, and pair their parameters. 0 or < 0. */
 int acc_settings_read(struct acc_settings *s, struct acc_err *e);
 void acc_settings_release(struct acc_settings *s);
