@@ -23,6 +23,7 @@ struct left { /* a record that nothing could be said of: why */
 
 struct acc_audit {
 	bool positional; /* see struct acc_audit_job */
+	bool kernels;    /* some are of a dump of MindSpore's */
 	struct acc_roots *roots;
 	struct acc_audit_opt opt;
 	acc_audit_emit_fn *emit;
@@ -109,6 +110,8 @@ acc_audit_put(struct acc_audit *a, const struct acc_rec *r, struct acc_err *e)
 	if (acc_rec_is(r, "source"))
 		a->positional |= acc_recorder_of(acc_get_text(r, "", "format"))->positional;
 	if (acc_rec_is(r, "source"))
+		a->kernels |= acc_str_is(acc_get_text(r, "", "format"), "mindspore");
+	if (acc_rec_is(r, "source"))
 		rc = acc_roots_add(a->roots, r, e);
 	else if (acc_rec_is(r, "data"))
 		return acc_data_take(a->data, r, e);
@@ -155,6 +158,38 @@ take(struct acc_audit *a, const struct acc_span *s, struct acc_audit_job *j, boo
 	return rc;
 }
 
+/* What a kernel of an optimizer writes over is dumped as it is afterwards (behaviour ms-optimizer-after-update): what it was
+ * is what the step before left. */
+static int
+take_before(struct acc_audit *a, const struct acc_span *s, struct acc_audit_job *j,
+	struct acc_err *e)
+{
+	const struct acc_op *op = s->before == ACC_NOID || !a->kernels ? NULL : acc_op_of_call(j);
+	if (op == NULL || strcmp(op->cls, "optimizer") != 0)
+		return 0;
+	const struct acc_span *of = &a->calls.v[s->before];
+	struct acc_rec *r;
+	int rc = get(a, s->first, &r, e);
+	struct acc_str name = rc < 0 ? (struct acc_str){"", 0}
+				     : acc_arena_str(&j->mem, acc_get_text(r, "", "name"));
+	if (rc < 0 || name.p == NULL)
+		return rc < 0 ? rc : acc_nomem(e);
+	for (size_t i = 0; i < of->n && rc == 0; i++) {
+		rc = get(a, of->first + i, &r, e);
+		/* The name has the time: of several graphs the iterations' numbers need not be in order. */
+		struct acc_str then = rc < 0 ? name : acc_get_text(r, "", "name");
+		if (rc == 0 && i == 0 && (then.n != name.n || memcmp(then.p, name.p, name.n) >= 0))
+			return 0;
+		if (rc < 0 || !acc_str_is(acc_get_text(r, "", "io"), "out"))
+			continue;
+		if (acc_put(r, "", "io", acc_ctext("in")) < 0)
+			return acc_nomem(e);
+		rc = acc_data_refer(a->data, r, e);
+		rc = rc < 0 ? rc : acc_audit_job_take(j, r, of->first + i, true, e);
+	}
+	return rc;
+}
+
 static void
 drop(struct acc_audit_job *j)
 {
@@ -181,6 +216,8 @@ make(struct acc_audit *a, const struct acc_span *s, struct acc_err *e)
 	const struct acc_span *of = rc == 0 && s->backward ? acc_spans_forward(&a->calls, s) : NULL;
 	if (of != NULL)
 		rc = take(a, of, j, true, e);
+	if (rc == 0 && !s->backward)
+		rc = take_before(a, s, j, e);
 	const struct acc_pass_of *p = s->backward ? &j->bwd : &j->fwd;
 	acc_each_held(p->out, p->nout, acc_count_held, &j->nresult);
 	if (rc == 0) {

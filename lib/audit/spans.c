@@ -26,17 +26,36 @@ key_of(const struct acc_rec *r, struct acc_buf *out, size_t *shared)
 	return rc < 0 ? rc : acc_buf_add(out, s.p, s.n);
 }
 
-static int
-start(struct acc_spans *s, uint64_t id, size_t line, bool backward)
+/* Which span is this forward call in the step before; it is the last one of its call from now on. */
+static uint32_t
+step_before(struct acc_spans *s, const struct acc_rec *r, bool *lost)
 {
+	const struct acc_str key = acc_get_text(r, "", "key");
+	const int64_t step = acc_get_int(r, "", "step", -1);
+	/* Each step of a dump is a source of its own. */
+	uint64_t h[3] = {acc_hash(key.p, key.n), (uint64_t)acc_get_int(r, "", "rank", -1),
+		(uint64_t)step - 1};
+	const uint32_t before = step < 0 ? ACC_NOID : acc_ids_get(&s->sites, acc_hash(h, sizeof h));
+	h[2] = (uint64_t)step;
+	*lost = acc_ids_put(&s->sites, acc_hash(h, sizeof h), (uint32_t)s->n, true, NULL) < 0;
+	return before;
+}
+
+static int
+start(struct acc_spans *s, uint64_t id, const struct acc_rec *r, size_t line, bool backward)
+{
+	bool lost = false;
 	struct acc_span *v = acc_grow(s->v, &s->cap, s->n + 1, sizeof *v, NULL);
 	if (v == NULL || s->n == ACC_NOID - 1)
 		return ACC_ENOMEM;
 	s->v = v;
 	v[s->n] = (struct acc_span){.first = line,
 		.id = id,
+		.before = backward ? ACC_NOID : step_before(s, r, &lost),
 		.backward = backward,
 		.again = backward && acc_ids_get(&s->graphs, id) != ACC_NOID};
+	if (lost)
+		return ACC_ENOMEM;
 	return backward ? (s->n++, 0) : acc_ids_put(&s->forward, id, (uint32_t)s->n++, true, NULL);
 }
 
@@ -69,7 +88,7 @@ acc_spans_add(struct acc_spans *s, const struct acc_rec *r, size_t line)
 	acc_buf_release(&s->key);
 	s->key = key;
 	if (rc == 0 && !same)
-		rc = start(s, id, line, backward);
+		rc = start(s, id, r, line, backward);
 	if (rc < 0)
 		return ACC_ENOMEM;
 	s->v[s->n - 1].n++;
@@ -88,6 +107,7 @@ acc_spans_release(struct acc_spans *s)
 {
 	free(s->v);
 	acc_ids_release(&s->forward);
+	acc_ids_release(&s->sites);
 	acc_ids_release(&s->graphs);
 	acc_buf_release(&s->key);
 }

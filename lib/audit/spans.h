@@ -9,6 +9,7 @@ struct acc_span { /* the records of a call stand together */
 	size_t first;
 	uint64_t id; /* a hash of what a backward call shares with its forward call */
 	uint32_t n;
+	uint32_t before; /* which span is this call in the step before; ACC_NOID */
 	bool backward;
 	bool again; /* after a backward call of the same op call whose gradients want one themselves */
 };
@@ -18,6 +19,7 @@ struct acc_spans {
 	struct acc_span *v;
 	size_t n, cap;
 	struct acc_ids forward; /* which span is the forward call of an id */
+	struct acc_ids sites;   /* the last span of a call, whatever its step */
 	struct acc_ids graphs;  /* ids whose backward call has gradients that want one themselves */
 	struct acc_buf key;     /* of the call that records are coming of */
 };
