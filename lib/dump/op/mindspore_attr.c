@@ -5,6 +5,7 @@
 #include "acc/op.h"
 #include "acc/tensor.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -59,6 +60,39 @@ read_small(struct ms_folder *f, const char *file, struct ms_attr *a)
 	if (ref.ndim == 1)
 		a->kind = a->kind == 'i' ? 'I' : a->kind == 'f' && a->n == 1 ? 'F' : 't';
 	return true;
+}
+
+/* One of a table of statistics, which has as many digits: what is one number is its own largest. */
+static bool
+number_of(const struct ms_folder *f, const struct ms_tensor *t, struct ms_attr *a)
+{
+	const struct ms_row *row = t->row == UINT32_MAX ? NULL : &f->sheet.row[t->row];
+	const enum acc_dtype dtype = row == NULL ? ACC_NODTYPE : acc_dtype_find(row->n.dtype);
+	double end[2] = {0, 1};
+	if (row == NULL || row->ndim > 1 || (row->ndim == 1 && row->shape[0] != 1))
+		return false;
+	for (uint32_t i = 0; i < f->sheet.nkey; i++) {
+		const struct ms_value *v = &row->val[i];
+		const int k = strcmp(f->sheet.key[i], "stat.max") == 0   ? 0
+			      : strcmp(f->sheet.key[i], "stat.min") == 0 ? 1
+									 : -1;
+		if (k >= 0)
+			end[k] = v->type == ACC_V_F64   ? v->f
+				 : v->type == ACC_V_INT ? (double)v->i
+							: NAN;
+	}
+	if (!(end[0] == end[1]) || fabs(end[0]) > 1e6)
+		return false;
+	a->n = 1;
+	a->f = end[0];
+	a->ints[0] = (int64_t)end[0];
+	a->kind = dtype == ACC_BOOL                      ? 'b'
+		  : dtype == ACC_F32                     ? 'f'
+		  : dtype == ACC_I64 || dtype == ACC_I32 ? 'i'
+							 : 't';
+	if (row->ndim == 1)
+		a->kind = a->kind == 'i' ? 'I' : a->kind == 'f' ? 'F' : 't';
+	return a->kind != 't';
 }
 
 /* A number, so that it is found again. */
@@ -193,9 +227,11 @@ acc_ms_attrs(struct ms_folder *f, const struct ms_call *c, struct ms_attr **out)
 		a[i] = (struct ms_attr){.name = {"", 0}};
 		if (t[i].kind != MS_TENSOR || t[i].n->io != 'i')
 			continue;
-		if (t[i].file == NULL || n == SLOTS)
+		if (n == SLOTS)
 			return 0;
-		kinds[n] = read_small(f, t[i].file, &a[i]) ? a[i].kind : 't';
+		const bool read = t[i].file == NULL ? number_of(f, &t[i], &a[i])
+						    : read_small(f, t[i].file, &a[i]);
+		kinds[n] = read ? a[i].kind : 't';
 		at[n++] = i;
 	}
 	const char *slots = acc_kernel_slots(t->n->type, kinds);
@@ -208,7 +244,9 @@ acc_ms_attrs(struct ms_folder *f, const struct ms_call *c, struct ms_attr **out)
 			behind++;
 		if (!s.many || n - i == behind)
 			acc_kernel_word(&slots, &s);
-		name_it(f, &a[at[i]], &s);
+		/* Statistics do not say whether an operand was made by a kernel. */
+		if (t[at[i]].file != NULL || s.type != 'c')
+			name_it(f, &a[at[i]], &s);
 	}
 	part_with_written(f, t, a, c->n);
 	*out = slots == NULL ? NULL : a;
