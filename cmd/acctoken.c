@@ -4,13 +4,14 @@
 #include <getopt.h>
 #include <stdlib.h>
 
-enum { ALL = 256, NOISE, PRESET, LIMITS, CURVES, CAUSES };
+enum { ALL = 256, NOISE, PRESET, LIMITS, CURVES, BY, CAUSES };
 
 static const struct cli_opt options[] = {
 	{PRESET, "preset", "NAME", "what the two may differ by (bf16)"},
 	{NOISE, "noise", "FILE", "pairs of a second scoring: their spread is fine"},
 	{ALL, "all", NULL, "tell of all samples, not the worst ten alone"},
 	{CURVES, "curves", NULL, "and of each step, as points of curves"},
+	{BY, "by", "WHAT", "the same of each step, position or sample"},
 	{'l', "list", NULL, "list the presets"},
 	{CAUSES, "causes", NULL, "list the causes that have a name"},
 	{LIMITS, "limits", NULL, "print the limits"},
@@ -34,6 +35,16 @@ preset(const char *name)
 		if (strcmp(acc_token_presets[i].name, name) == 0)
 			return &acc_token_presets[i];
 	cli_usage("no preset '%s'; --list shows them", name);
+}
+
+static enum acc_token_by
+by(const char *name)
+{
+	static const char *const names[] = {"step", "position", "sample"};
+	for (int i = 0; i < 3; i++)
+		if (strcmp(names[i], name) == 0)
+			return (enum acc_token_by)(ACC_TOKEN_STEP + i);
+	cli_usage("--by=%s: step, position or sample", name);
 }
 
 static void
@@ -122,7 +133,10 @@ main(int argc, char **argv)
 		if (key == NOISE)
 			noise = optarg;
 		opt.all |= key == ALL;
-		opt.curves |= key == CURVES;
+		if (key == CURVES)
+			opt.by = ACC_TOKEN_STEP;
+		if (key == BY)
+			opt.by = by(optarg);
 	}
 	struct acc_tokens *t = acc_tokens_open(&opt, &e);
 	struct acc_in *in = t == NULL ? NULL

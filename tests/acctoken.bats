@@ -218,3 +218,26 @@ END
 	sed -n '/^    [$] accdiff examples\/rollout/,/^Read are/p' README.md | grep '^    [a-z]' | sed 's/^ *//' | paste -sd ' ' >"$BATS_TEST_TMPDIR/want"
 	grep -qF "$(cat "$BATS_TEST_TMPDIR/want")" <<<"$output"
 }
+
+@test "pictures by position and by sample: points that accplot draws" {
+	cat >a.jsonl <<-END
+		{"id": "x", "prompt_ids": [1, 5], "response_ids": [7, 8, 9], "logprobs": [-1.0, -2.0, -3.0]}
+		{"id": "y", "prompt_ids": [1, 6], "response_ids": [7, 8], "logprobs": [-1.5, -2.5]}
+	END
+	cat >b.jsonl <<-END
+		{"id": "x", "prompt_ids": [1, 5], "response_ids": [7, 8, 9], "logprobs": [-0.75, -2.5, -2.0]}
+		{"id": "y", "prompt_ids": [1, 6], "response_ids": [7, 8], "logprobs": [-0.75, -2.0]}
+	END
+	points() { # what of, tag: x and value, ten digits
+		accalign a.jsonl b.jsonl | acctoken --by="$1" | accfmt --json |
+			jq -r --arg t "rollout/$2" 'select(.tag == $t) | "\(.step):\((.value * 1e6 | round) / 1e6 + 0)"' | paste -sd ' '
+	}
+	# By hand: l is 0.25, -0.5, 1 and 0.75, 0.5; k1 is minus its mean.
+	[ "$(points position k1)" = "0:-0.5 1:0 2:-1" ]
+	[ "$(points position rms)" = "0:0.559017 1:0.5 2:1" ]
+	[ "$(points sample k1)" = "0:-0.25 1:-0.625" ]
+	[ "$(points sample rms)" = "0:0.661438 1:0.637377" ]
+	run -0 bash -c "accalign a.jsonl b.jsonl | acctoken --by=position | accplot -t 'rollout/*'"
+	[[ $output == *"rollout/rms"* ]]
+	run -2 acctoken --by=token a.jsonl
+}

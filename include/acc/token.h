@@ -32,10 +32,13 @@ struct acc_token_cause {
 extern const struct acc_token_cause acc_token_causes[];
 extern const size_t acc_ntoken_causes;
 
+/* What points of curves are of. */
+enum acc_token_by { ACC_TOKEN_NONE, ACC_TOKEN_STEP, ACC_TOKEN_POSITION, ACC_TOKEN_SAMPLE };
 struct acc_token_opt {
 	const struct acc_token_preset *preset;
-	bool all;    /* all samples are told, not the worst ten alone */
-	bool curves; /* and the metrics of each step, as points of curves */
+	bool all; /* all samples are told, not the worst ten alone */
+	enum acc_token_by
+		by; /* and the metrics of each step, position or sample, as points of curves */
 };
 
 struct acc_tokens;

@@ -163,25 +163,54 @@ put_metrics(struct acc_tokens *t)
 	return rc;
 }
 
+/* Point number i of the curves; 0 behind the last. */
+static int
+put_curve(struct acc_tokens *t, size_t i)
+{
+	static const char *const tags[] = {"rollout/k1", "rollout/rms", "rollout/k3",
+		"rollout/exp_abs"};
+	const enum acc_token_by by = t->opt.by;
+	/* Of positions and samples the sums of the first two are kept. */
+	const size_t ntags = by == ACC_TOKEN_STEP ? 4 : 2, at = i / ntags,
+		     n = by == ACC_TOKEN_STEP       ? t->nsteps
+			 : by == ACC_TOKEN_POSITION ? t->all.nplace
+			 : by == ACC_TOKEN_SAMPLE   ? t->n
+						    : 0;
+	int64_t x = (int64_t)at;
+	double v[4] = {NAN, NAN, NAN, NAN}, many = 0, s1 = 0, s2 = 0;
+	if (at >= n)
+		return 0;
+	if (by == ACC_TOKEN_STEP) {
+		const struct tok_step *s = &t->steps[at];
+		x = s->step;
+		many = s->n, s1 = s->s1, s2 = s->s2;
+		v[2] = s->s3 / s->n;
+		v[3] = s->sexp / s->n;
+	} else if (by == ACC_TOKEN_POSITION) {
+		const struct tok_cell *c = &t->all.place[at];
+		many = c->n, s1 = c->s1, s2 = c->s2;
+	} else {
+		const struct tok_sum *s = &t->sum[at];
+		many = s->n, s1 = s->s1, s2 = s->s2;
+	}
+	v[0] = -s1 / many;
+	v[1] = sqrt(s2 / many);
+	int rc = put_point(t, tags[i % ntags], x, v[i % ntags]);
+	return rc < 0 ? rc : 1;
+}
+
 int
 acc_tokens_next(struct acc_tokens *t, struct acc_rec **out, struct acc_err *e)
 {
-	static const char *const tags[] = {"rollout/k1", "rollout/k3", "rollout/rms",
-		"rollout/exp_abs"};
-	const size_t ntags = sizeof tags / sizeof *tags;
-	const size_t points = t->opt.curves ? t->nsteps * ntags : 0;
 	const size_t metrics = t->all.n > 0;
 	size_t i = t->at++;
 	int rc;
 	*out = &t->out;
 	if (i < t->nworst) {
 		rc = put_sample(t, &t->sum[t->worst[i]]);
-	} else if ((i -= t->nworst) < points) {
-		const struct tok_step *s = &t->steps[i / ntags];
-		const double v[] = {-s->s1 / s->n, s->s3 / s->n, sqrt(s->s2 / s->n),
-			s->sexp / s->n};
-		rc = put_point(t, tags[i % ntags], s->step, v[i % ntags]);
-	} else if ((i -= points) < metrics) {
+	} else if ((rc = put_curve(t, i - t->nworst)) != 0) {
+		t->npoints = i - t->nworst + 1;
+	} else if ((i -= t->nworst + t->npoints) < metrics) {
 		rc = put_metrics(t);
 	} else if ((i -= metrics) < t->nfinding) {
 		rc = put_finding(t, &t->finding[i]);

@@ -153,7 +153,7 @@ struct acc_tokens {
 	} finding[64];
 	size_t nfinding, at;
 	size_t *worst;
-	size_t nworst, nsteps;
+	size_t nworst, nsteps, npoints;
 	struct tok_step {
 		int64_t step;
 		double n, s1, s2, s3, sexp;

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 named, count, wrong = collections.Counter(), collections.Counter(), []
+said, right = collections.Counter(), collections.Counter()  # by the rule that is named first
 for d in sorted(glob.glob(os.path.join(sys.argv[1], "*", "*"))):
     truth = json.load(open(os.path.join(d, "truth.json")))
     b = glob.glob(os.path.join(d, "trainer.*"))[0]
@@ -23,6 +24,9 @@ for d in sorted(glob.glob(os.path.join(sys.argv[1], "*", "*"))):
     name = os.path.basename(d)
     clean = not truth["rules"]
     count["clean" if clean else "cause"] += 1
+    if rules:
+        said[rules[0]] += 1
+        right[rules[0]] += rules[0] in truth["rules"]
     ok = r.returncode == 0 if clean else bool(rules) and rules[0] in truth["rules"]
     if ok:
         named["clean" if clean else "cause"] += 1
@@ -34,3 +38,5 @@ for d in sorted(glob.glob(os.path.join(sys.argv[1], "*", "*"))):
             for f in found:
                 print("      ", f["what"], f.get("rule"), f.get("text"))
 print(f"{named['cause']} of {count['cause']} causes named, {count['clean'] - named['clean']} of {count['clean']} clean pairs accused")
+for rule in sorted(said):
+    print(f"{rule}: right {right[rule]} of {said[rule]}")
