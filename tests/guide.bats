@@ -249,3 +249,50 @@ END
 	[[ $output != *"that it comes from"* ]]
 	run -0 accdiff eps5 eps5
 }
+
+@test "each command of README's page for those who come from the guide runs" {
+	mkdir page && cd page
+	tar xzf "$DATA/parallel.tar.gz" ./dp2-noise ./one
+	tar xzf "$DATA/groups_saved.tar.gz"
+	cp "$ROOT"/examples/logs/*.log .
+	cp "$ROOT"/examples/config/* .
+	cp npu.env gpu.env
+	printf 'Package Version\n------- -------\nmindspore 2.5.0\n' >npu.pip
+	cp -r ../batch/good/step_0 ../batch/tokenizer.json .
+	cp -r ../batch/good npu_data
+	cp -r ../batch/same gpu_data
+	cp -r ../before/old npu_dump
+	cp -r ../before/new npu_dump2
+	cp -r ../before/bench gpu_dump
+	mv dp2-noise npu_ranks
+	cp -r ../before/bench maca
+	mv two.pt npu_ckpt
+	mv all.pt gpu_ckpt
+	mv list-back.pt npu_grads
+	mv list.pt gpu_grads
+	for side in npu gpu; do
+		echo '{"log_history": [{"step": 1, "loss": 2.5}, {"step": 2, "loss": 2.25}, {"step": 3, "loss": 2.0}]}' >$side.json
+	done
+	# The names that the page gives what it compares; gpu is a recording of the one, and one rank of the other.
+	printf 'lr_schedule: {type: CosineWithWarmUpLR, learning_rate: 1.e-3, lr_end: 1.e-5, warmup_steps: 10, total_steps: 110}\nmodel:\n  model_config: {type: LlamaConfig}\n' >rate.yaml
+	printf 'torchrun pretrain_gpt.py --num-layers 2 --hidden-size 8 --lr 0.001 --min-lr 0.00001 --lr-decay-style cosine --lr-warmup-iters 10 --train-iters 110\n' >rate.sh
+	sed -n '/^## If you come from the guide/,/^## The programs/p' "$ROOT/README.md" | grep '^|' | grep -o '`acc[^`]* [^`]*`' |
+		tr -d '`' | sed 's/\\|/|/g' | sort -u >commands
+	[ "$(wc -l <commands)" -ge 25 ]
+	local line status
+	while read -r line; do
+		rm -rf gpu
+		cp -r ../before/bench gpu
+		[[ $line != *npu_ranks* ]] || { rm -rf gpu; cp -r one gpu; }
+		# By statistics only what ranks show of each other can be said.
+		[[ $line != "accdump-read npu_ranks"* ]] || { rm -r npu_ranks; tar xzf "$DATA/selfcheck.tar.gz" ./tp2-noise-lost; mv tp2-noise-lost npu_ranks; }
+		status=0
+		# The step's own npu.yaml says neither steps nor a schedule: what a rate is drawn of stands here.
+		[[ $line != *lr.png* ]] || line=${line//npu.yaml/rate.yaml}
+		[[ $line != *lr.png* ]] || line=${line//gpu_train.sh/rate.sh}
+		bash -c "set -o pipefail; $line" >out 2>&1 </dev/null || status=$?
+		[ $status -le 1 ] || { echo "$status: $line"; cat out; false; }
+		[ -s out ] || [[ $line == *.png* ]]
+	done <commands
+	[[ -s loss.png && -s lr.png ]]
+}
