@@ -11,7 +11,7 @@ static const struct cli_opt options[] = {
 	{NOISE, "noise", "FILE", "pairs of a second scoring: their spread is fine"},
 	{ALL, "all", NULL, "tell of all samples, not the worst ten alone"},
 	{CURVES, "curves", NULL, "and of each step, as points of curves"},
-	{BY, "by", "WHAT", "the same of each step, position or sample"},
+	{BY, "by", "WHAT", "the same by step, position, sample or value"},
 	{'l', "list", NULL, "list the presets"},
 	{CAUSES, "causes", NULL, "list the causes that have a name"},
 	{LIMITS, "limits", NULL, "print the limits"},
@@ -40,11 +40,11 @@ preset(const char *name)
 static enum acc_token_by
 by(const char *name)
 {
-	static const char *const names[] = {"step", "position", "sample"};
-	for (int i = 0; i < 3; i++)
+	static const char *const names[] = {"step", "position", "sample", "value"};
+	for (int i = 0; i < 4; i++)
 		if (strcmp(names[i], name) == 0)
 			return (enum acc_token_by)(ACC_TOKEN_STEP + i);
-	cli_usage("--by=%s: step, position or sample", name);
+	cli_usage("--by=%s: step, position, sample or value", name);
 }
 
 static void

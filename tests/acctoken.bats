@@ -239,5 +239,12 @@ END
 	[ "$(points sample rms)" = "0:0.661438 1:0.637377" ]
 	run -0 bash -c "accalign a.jsonl b.jsonl | acctoken --by=position | accplot -t 'rollout/*'"
 	[[ $output == *"rollout/rms"* ]]
+	# Places of the scatter, a quarter wide, by hand; none is a row of a table.
+	accalign a.jsonl b.jsonl | acctoken --by=value >value.acc || true
+	[ "$(accfmt --json value.acc | jq -c 'select(.kind == "scatter") | [.["tok.a"], .["tok.b"], .["tok.n"]]' | sort | paste -sd ' ')" = \
+		"[-1.125,-0.875,1] [-1.625,-0.875,1] [-2.125,-2.625,1] [-2.625,-2.125,1] [-3.125,-2.125,1]" ]
+	[ "$(accfmt --tsv value.acc | grep -c scatter)" = 0 ]
+	run -0 accplot value.acc
+	[[ $output == *"5 tokens: across the rollout's log-probability, up the trainer's"*"*"* ]]
 	run -2 acctoken --by=token a.jsonl
 }

@@ -33,7 +33,13 @@ extern const struct acc_token_cause acc_token_causes[];
 extern const size_t acc_ntoken_causes;
 
 /* What points of curves are of. */
-enum acc_token_by { ACC_TOKEN_NONE, ACC_TOKEN_STEP, ACC_TOKEN_POSITION, ACC_TOKEN_SAMPLE };
+enum acc_token_by {
+	ACC_TOKEN_NONE,
+	ACC_TOKEN_STEP,
+	ACC_TOKEN_POSITION,
+	ACC_TOKEN_SAMPLE,
+	ACC_TOKEN_VALUE
+};
 struct acc_token_opt {
 	const struct acc_token_preset *preset;
 	bool all; /* all samples are told, not the worst ten alone */

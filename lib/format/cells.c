@@ -324,7 +324,8 @@ choose(struct acc_cells *c, const struct acc_rec *r, struct acc_err *e)
 bool
 acc_is_row(const struct acc_rec *r)
 {
-	return !acc_rec_is(r, "source") && !acc_rec_is(r, "stack") && !acc_rec_is(r, "data");
+	return !acc_rec_is(r, "source") && !acc_rec_is(r, "stack") && !acc_rec_is(r, "data") &&
+	       !acc_rec_is(r, "scatter");
 }
 
 int

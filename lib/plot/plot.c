@@ -31,6 +31,8 @@ acc_plot_close(struct acc_plot *p)
 	acc_curves_close(p->curves);
 	if (p->rules != NULL)
 		acc_rules_free(p->rules);
+	acc_series_free(&p->cells);
+	acc_series_free(&p->counts);
 	free(p->op);
 	free(p->value);
 	free(p->keys);
@@ -94,6 +96,8 @@ acc_plot_add(struct acc_plot *p, const struct acc_rec *r, unsigned noise, struct
 	}
 	if (noise > 0)
 		return 0;
+	if (acc_rec_is(r, "scatter"))
+		return acc_plot_scatter_add(p, r, e);
 	if (p->opt.histogram != NULL)
 		return acc_plot_pair_add(p, r, p->opt.histogram, "m.ulp_hist", e);
 	if (p->opt.heat != NULL)
@@ -108,6 +112,10 @@ acc_plot_draw(struct acc_plot *p, FILE *f, struct acc_err *e)
 		return acc_plot_histogram(p, f, e);
 	if (p->opt.heat != NULL)
 		return acc_plot_heat(p, f, e);
+	if (p->cells.n > 0) {
+		acc_plot_scatter(p, f);
+		return 0;
+	}
 	if (p->points > 0)
 		return acc_plot_curves(p, f, e);
 	return acc_plot_ops(p, f, e);

@@ -36,6 +36,9 @@ struct acc_plot {
 	const char *pass; /* of the last op */
 	const char *culprit, *culprit_text;
 	int64_t culprit_step, culprit_rank;
+	/* a scatter: places, and how many tokens each has (as x) */
+	struct series cells, counts;
+	double tokens, most;
 	/* one pair: a histogram, where its errors sit */
 	struct acc_rec pair;
 	uint64_t matches;
@@ -60,6 +63,9 @@ int acc_plot_pair_walk(const struct acc_plot *p, const struct side sides[2],
 	acc_side_chunk_fn *chunk, void *arg, struct acc_err *e);
 /* heat.c */
 int acc_plot_heat(struct acc_plot *p, FILE *f, struct acc_err *e);
+/* scatter.c */
+int acc_plot_scatter_add(struct acc_plot *p, const struct acc_rec *r, struct acc_err *e);
+void acc_plot_scatter(struct acc_plot *p, FILE *f);
 /* histogram.c */
 int acc_plot_histogram(struct acc_plot *p, FILE *f, struct acc_err *e);
 

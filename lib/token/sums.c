@@ -28,6 +28,7 @@ void
 acc_tok_all_close(struct tok_all *w)
 {
 	free(w->place);
+	free(w->both);
 	free(w->end);
 	w->place = w->end = NULL;
 }
@@ -38,6 +39,13 @@ cell(struct tok_cell *c, double l)
 	c->n++;
 	c->s1 += l;
 	c->s2 += l * l;
+}
+
+/* What is below the last, or no logarithm of a probability, counts in the last or first. */
+static size_t
+value_bin(double v)
+{
+	return v >= 0 ? 0 : v <= -TOK_VALUES / 4.0 ? TOK_VALUES - 1 : (size_t)(-4 * v);
 }
 
 static void
@@ -137,6 +145,8 @@ token(struct tok_all *w, struct tok_sum *s, double a, double b, size_t at, size_
 	w->fp16[SIDE_B] += is_fp16(b);
 	int e = m > 0 ? (int)floor(log2(m)) + TOK_BINS - 16 : 0;
 	cell(&w->bin[e < 0 ? 0 : e >= TOK_BINS ? TOK_BINS - 1 : e], l);
+	if (w->both != NULL)
+		w->both[value_bin(a) * TOK_VALUES + value_bin(b)]++;
 	position(w->place, &w->nplace, at, l);
 	position(w->end, &w->nend, whole, l);
 	s->n++;

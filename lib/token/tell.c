@@ -163,6 +163,24 @@ put_metrics(struct acc_tokens *t)
 	return rc;
 }
 
+/* The next place of the scatter that has tokens: its middle. */
+static int
+put_place(struct acc_tokens *t)
+{
+	const uint32_t *both = t->all.both;
+	struct acc_rec *r = &t->out;
+	while (t->cell < (size_t)TOK_VALUES * TOK_VALUES && both[t->cell] == 0)
+		t->cell++;
+	if (t->cell == (size_t)TOK_VALUES * TOK_VALUES)
+		return 0;
+	const size_t at = t->cell++;
+	int rc = acc_rec_start(r, ACC_STR("scatter"));
+	rc |= number(r, "tok.a", -((double)(at / TOK_VALUES) + 0.5) / 4);
+	rc |= number(r, "tok.b", -((double)(at % TOK_VALUES) + 0.5) / 4);
+	rc |= acc_add(r, "", "tok.n", acc_int(both[at]));
+	return rc < 0 ? rc : 1;
+}
+
 /* Point number i of the curves; 0 behind the last. */
 static int
 put_curve(struct acc_tokens *t, size_t i)
@@ -177,6 +195,8 @@ put_curve(struct acc_tokens *t, size_t i)
 			 : by == ACC_TOKEN_SAMPLE   ? t->n
 						    : 0;
 	int64_t x = (int64_t)at;
+	if (by == ACC_TOKEN_VALUE)
+		return put_place(t);
 	double v[4] = {NAN, NAN, NAN, NAN}, many = 0, s1 = 0, s2 = 0;
 	if (at >= n)
 		return 0;

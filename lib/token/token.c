@@ -50,6 +50,13 @@ acc_tokens_open(const struct acc_token_opt *opt, struct acc_err *e)
 		acc_tokens_close(t);
 		return NULL;
 	}
+	if (opt->by == ACC_TOKEN_VALUE)
+		t->all.both = calloc((size_t)TOK_VALUES * TOK_VALUES, sizeof *t->all.both);
+	if (opt->by == ACC_TOKEN_VALUE && t->all.both == NULL) {
+		acc_nomem(e);
+		acc_tokens_close(t);
+		return NULL;
+	}
 	return t;
 }
 

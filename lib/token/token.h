@@ -82,7 +82,7 @@ enum {
 };
 
 /* Sums over all tokens, in the order in which they come. */
-enum { TOK_POSITIONS = 1 << 16, TOK_BINS = 64, NSHIFT = 2, NSCALE = 6, NSEEN = 5 };
+enum { TOK_POSITIONS = 1 << 16, TOK_VALUES = 64, TOK_BINS = 64, NSHIFT = 2, NSCALE = 6, NSEEN = 5 };
 struct tok_cell {
 	double n, s1, s2;
 };
@@ -108,7 +108,8 @@ struct tok_all {
 		ngrid[NSIDE];        /* differences of two choices that logits of bf16 would have */
 	struct tok_cell seen[NSEEN]; /* by how often the id came before */
 	struct tok_cell bin[TOK_BINS]; /* by the size of |l|, powers of 2 */
-	struct tok_cell *place, *end;  /* by position in the response; in the whole */
+	uint32_t *both; /* by both log-probabilities, in steps of 1 / 4; NULL: not wanted */
+	struct tok_cell *place, *end; /* by position in the response; in the whole */
 	size_t nplace, nend;
 	/* Of the masks: tokens that one alone has; samples where they differ, where one is the other one token
 	 * later, where the one more is the last; tokens of prompts and padding that are counted. */
@@ -153,7 +154,7 @@ struct acc_tokens {
 	} finding[64];
 	size_t nfinding, at;
 	size_t *worst;
-	size_t nworst, nsteps, npoints;
+	size_t nworst, nsteps, npoints, cell;
 	struct tok_step {
 		int64_t step;
 		double n, s1, s2, s3, sexp;
