@@ -149,7 +149,7 @@ acc_tok_side_read(struct tok_side *s, const struct acc_rec *r, const char *prefi
 	}
 	s->start = start < 0 ? 0 : (size_t)start;
 	s->n = count(r, prefix, s);
-	if (s->start > s->n)
+	if (s->start > s->n || s->n > ACC_MAX_RECORD)
 		return acc_fail(e, ACC_EFORMAT, "a prompt of %zu in %zu tokens", s->start, s->n);
 	if (s->ids == NULL && s->ntoken > 0 && s->ntoken != s->n - s->start)
 		return acc_fail(e, ACC_EFORMAT, "%zu texts for %zu tokens", s->ntoken,

@@ -2,6 +2,7 @@
 #include "token/token.h"
 #include "acc/tensor.h"
 
+#include <float.h>
 #include <stdlib.h>
 
 enum {
@@ -143,7 +144,7 @@ token(struct tok_all *w, struct tok_sum *s, double a, double b, size_t at, size_
 	w->bf16[SIDE_B] += is_bf16(b);
 	w->fp16[SIDE_A] += is_fp16(a);
 	w->fp16[SIDE_B] += is_fp16(b);
-	int e = m > 0 ? (int)floor(log2(m)) + TOK_BINS - 16 : 0;
+	int e = m > 0 ? (int)floor(log2(fmin(m, DBL_MAX))) + TOK_BINS - 16 : 0;
 	cell(&w->bin[e < 0 ? 0 : e >= TOK_BINS ? TOK_BINS - 1 : e], l);
 	if (w->both != NULL)
 		w->both[value_bin(a) * TOK_VALUES + value_bin(b)]++;

@@ -73,6 +73,7 @@ acc_tokens_close(struct acc_tokens *t)
 	free(t->seen.slot);
 	free(t->worst);
 	free(t->steps);
+	acc_ids_release(&t->by_step);
 	acc_buf_release(&t->names);
 	acc_map_release(&t->prompts);
 	acc_arena_release(&t->mem);
@@ -100,7 +101,9 @@ struct acc_str
 acc_tok_name(const struct acc_tokens *t, size_t sample)
 {
 	const struct tok_sum *s = &t->sum[sample];
-	return (struct acc_str){(const char *)t->names.p + s->name, s->name_n};
+	/* Where no sample has a name, there are none. */
+	return s->name_n == 0 ? ACC_STR("")
+			      : (struct acc_str){(const char *)t->names.p + s->name, s->name_n};
 }
 
 /* --- taking samples --- */
@@ -197,12 +200,12 @@ step_of(struct acc_tokens *t, const struct tok_sum *s, double sexp, struct acc_e
 {
 	if (s->n == 0 || s->step < 0)
 		return 0;
-	struct tok_step *p = NULL;
-	/* Steps come one after the other, most often. */
-	for (size_t i = t->nsteps; i-- > 0 && p == NULL;)
-		if (t->steps[i].step == s->step)
-			p = &t->steps[i];
+	const uint64_t id = acc_hash(&s->step, sizeof s->step);
+	const uint32_t at = acc_ids_get(&t->by_step, id);
+	struct tok_step *p = at == ACC_NOID ? NULL : &t->steps[at];
 	if (p == NULL) {
+		if (acc_ids_put(&t->by_step, id, (uint32_t)t->nsteps, false, e) < 0)
+			return ACC_ENOMEM;
 		p = acc_grow(t->steps, &t->cap_steps, t->nsteps + 1, sizeof *p, e);
 		if (p == NULL)
 			return ACC_ENOMEM;

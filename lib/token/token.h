@@ -160,6 +160,7 @@ struct acc_tokens {
 		double n, s1, s2, s3, sexp;
 	} * steps;
 	size_t cap_steps;
+	struct acc_ids by_step;
 	int status;
 	const struct acc_token_cause *cause;
 };
