@@ -123,8 +123,10 @@ take(void *arg, struct acc_rec *r)
 	struct acc_err e = {0};
 	if (in->modules == NULL)
 		return take_whole(in, r);
-	if (acc_modules_add(in->modules, r, &e) < 0)
+	if (acc_modules_add(in->modules, r, &e) < 0) {
+		acc_err_in(&e, in->path);
 		cli_die_err(&e);
+	}
 	return 0;
 }
 
@@ -139,8 +141,10 @@ end_modules(struct input *in)
 	if (in->data != NULL)
 		cli_die("%s: --modules: a stream that holds its tensors; give the dump that it was made of",
 			in->path);
-	if (acc_modules_end(in->modules, &e) < 0)
+	if (acc_modules_end(in->modules, &e) < 0) {
+		acc_err_in(&e, in->path);
 		cli_die_err(&e);
+	}
 	if (acc_modules_count(in->modules, &nowhere) == 0 && nowhere > 0)
 		cli_die("%s: --modules: no op call says in which module it ran", in->path);
 	if (nowhere > 0)

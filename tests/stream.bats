@@ -233,3 +233,25 @@ one() { # printf's format
 		\x82\xa1v\x01\xa3log\x91\xa1x ok
 	END
 }
+
+@test "samples without names, lengths that overflow, differences that are not finite" {
+	cd "$BATS_TEST_TMPDIR"
+	local minus='\x00\x00\x80\xbf' a='\xaclogp.rollout\xc4' b='\xaalogp.train\xc4'
+	one "\\x92\\xa6sample\\x83\\xa3ids\\x92\\x01\\x02$a\\x08$minus$minus$b\\x08$minus$minus" >unnamed.acc
+	run -0 bash -c 'acctoken --all unnamed.acc | accfmt'
+	[[ $output == *"2 tokens of 1 samples: the same, bit for bit"* ]]
+	one "\\x92\\xa6sample\\x83\\xa3ids\\x92\\x01\\x02$a\\x10\\x00\\x00\\x00\\x00\\x00\\x00\\xf0\\xff\\xa0\\xc8\\xeb\\x85\\xf3\\xcc\\xe1\\xff$b\\x10\\x00\\x00\\x00\\x00\\x00\\x00\\xf0\\x3f\\xa0\\xc8\\xeb\\x85\\xf3\\xcc\\xe1\\x7f" >far.acc
+	run -1 bash -c 'acctoken far.acc | accfmt'
+	[[ $output == *inf* ]]
+	one "\\x92\\xa6sample\\x84\\xa5start\\xcf\\x40\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\xa6tokens\\x92\\xa1a\\xa1b$a\\x08$minus$minus$b\\x08$minus$minus" >long.acc
+	fails 'a prompt of 4611686018427387904 in 4611686018427387906 tokens' acctoken long.acc
+}
+
+@test "--modules: a path too deep, or with a zero byte, is refused at once" {
+	cd "$BATS_TEST_TMPDIR"
+	local call='\x92\xa6tensor\x86\xa4name\xa1x\xa3key\xa1k\xa2io\xa3out\xa4pass\xa7forward\xa5dtype\xa7float32\xa5scope'
+	one "$call\\xda\\xea\\x60Module$(printf '.%.0s' {1..59985})C.forward" >deep.acc
+	fails 'deep.acc: a module inside more than 64 others' timeout 20 accalign --modules deep.acc deep.acc
+	one "$call\\xb3Module.a\\x00b.C.forwa" >zero.acc
+	fails "zero.acc: a module's path with a zero byte" accalign --modules zero.acc zero.acc
+}

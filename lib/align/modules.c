@@ -262,6 +262,22 @@ spread(struct acc_modules *m, struct acc_str scope, const struct acc_rec *r, boo
 	return rc;
 }
 
+/* Of each module around it a record is copied: a path that only a hostile stream has takes no room. */
+static int
+check_scope(struct acc_str scope, struct acc_err *e)
+{
+	enum { DEEP = 64 };
+	int deep = 0;
+	for (uint32_t i = 0; i < scope.n; i++) {
+		if (scope.p[i] == '\0')
+			return acc_fail(e, ACC_EFORMAT, "a module's path with a zero byte");
+		deep += scope.p[i] == '.';
+	}
+	if (deep > DEEP)
+		return acc_fail(e, ACC_ELIMIT, "a module inside more than %d others", DEEP);
+	return 0;
+}
+
 /* The pass, step and rank of a record. */
 static uint64_t
 pass_of(const struct acc_rec *r)
@@ -288,6 +304,8 @@ acc_modules_add(struct acc_modules *m, struct acc_rec *r, struct acc_err *e)
 		m->nowhere++;
 		return 0;
 	}
+	if (check_scope(scope, e) < 0)
+		return e->code;
 	const uint64_t now = pass_of(r), id = acc_hash(key.p, key.n);
 	if (now != m->pass) {
 		const int rc = acc_modules_end(m, e);
