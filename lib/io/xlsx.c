@@ -168,6 +168,9 @@ of_table(struct sheet *s)
 		return acc_str("");
 	}
 	const size_t from = i == 0 ? 0 : ends[i - 1];
+	/* Before the first that is not empty there is no text yet. */
+	if (ends[i] == from)
+		return acc_str("");
 	return (struct acc_str){(const char *)s->text.p + from, (uint32_t)(ends[i] - from)};
 }
 

@@ -172,7 +172,7 @@ factor(struct acc_arena *m, double by)
 {
 	char buf[64];
 	double off = fabs(by - 1);
-	if (off >= 0.1 || off < 1e-12)
+	if (!(off < 0.1) || off < 1e-12)
 		snprintf(buf, sizeof buf, "%.3g", by);
 	else
 		snprintf(buf, sizeof buf, "%.*f", (int)ceil(-log10(off)) + 1, by);

@@ -337,7 +337,7 @@ decode(struct acc_store *st, struct reading *w, uint64_t at, struct acc_err *e)
 		w->value = v;
 		w->rec[t].keys = k;
 		w->rec[t].first = n;
-		p = decode_one(k, p + sizeof keys, latest, v + n);
+		p = decode_one(k, p + sizeof keys, latest, n == 0 ? v : v + n);
 		n += k->n;
 	}
 	w->cached = at;
