@@ -216,6 +216,22 @@ alike(struct acc_samples *s, uint32_t a, uint32_t b, struct acc_err *e)
 	return n;
 }
 
+/* How much each of one side has in common with each of the other, in rows of the device's. NULL: e says why. */
+static int64_t *
+common(struct acc_samples *s, const struct entry *a, size_t na, const struct entry *b, size_t nb,
+	struct acc_err *e)
+{
+	int64_t *n = malloc(na * nb * sizeof *n);
+	if (n == NULL)
+		acc_nomem(e);
+	for (size_t i = 0; n != NULL && i < na * nb; i++)
+		if ((n[i] = alike(s, a[i / nb].at, b[i % nb].at, e)) < 0) {
+			free(n);
+			return NULL;
+		}
+	return n;
+}
+
 /* Samples of one prompt. */
 static int
 pair_group(struct acc_samples *s, const struct entry *a, size_t na, const struct entry *b,
@@ -228,27 +244,23 @@ pair_group(struct acc_samples *s, const struct entry *a, size_t na, const struct
 	}
 	if (na > MOST || nb > MOST)
 		return 0;
-	for (;;) {
-		int64_t best = 0;
-		uint32_t x = 0, y = 0;
-		for (size_t i = 0; i < na; i++)
-			for (size_t j = 0; j < nb && s->side[0].v[a[i].at].mate == ACC_NOMATE;
-				j++) {
-				if (s->side[1].v[b[j].at].mate != ACC_NOMATE)
-					continue;
-				const int64_t n = alike(s, a[i].at, b[j].at, e);
-				if (n < 0)
-					return (int)n;
-				if (n > best) {
-					best = n;
-					x = a[i].at;
-					y = b[j].at;
-				}
+	int64_t *n = common(s, a, na, b, nb, e), best = 1;
+	if (n == NULL)
+		return e->code;
+	while (best > 0) {
+		size_t at = 0;
+		best = 0;
+		for (size_t i = 0; i < na * nb; i++)
+			if (n[i] > best && s->side[0].v[a[i / nb].at].mate == ACC_NOMATE &&
+				s->side[1].v[b[i % nb].at].mate == ACC_NOMATE) {
+				best = n[i];
+				at = i;
 			}
-		if (best == 0)
-			return 0;
-		mate(s, x, y, k);
+		if (best > 0)
+			mate(s, a[at / nb].at, b[at % nb].at, k);
 	}
+	free(n);
+	return 0;
 }
 
 static size_t
