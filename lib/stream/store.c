@@ -331,13 +331,15 @@ decode(struct acc_store *st, struct reading *w, uint64_t at, struct acc_err *e)
 	for (uint32_t t = 0; t < w->nrec; t++) {
 		memcpy(&keys, p, sizeof keys);
 		struct store_keys *k = st->keys.v[keys];
-		struct store_value *v = acc_grow(w->value, &w->cap_value, n + k->n, sizeof *v, e);
-		if (v == NULL && n + k->n > 0)
+		/* One more, so that there are some even where no record has a key. */
+		struct store_value *v = acc_grow(w->value, &w->cap_value, n + k->n + 1, sizeof *v,
+			e);
+		if (v == NULL)
 			return ACC_ENOMEM;
 		w->value = v;
 		w->rec[t].keys = k;
 		w->rec[t].first = n;
-		p = decode_one(k, p + sizeof keys, latest, n == 0 ? v : v + n);
+		p = decode_one(k, p + sizeof keys, latest, v + n);
 		n += k->n;
 	}
 	w->cached = at;
