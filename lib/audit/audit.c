@@ -240,7 +240,8 @@ lasting(struct acc_audit *a, const struct acc_audit_job *j, const char *s)
 	return s == NULL ? NULL : p == NULL ? none : p;
 }
 
-/* Of an output of which nothing but why it was not audited is to be said: few reasons for many of them. */
+/* With the lock held. Of an output of which nothing but why it was not audited is to be said: few reasons for many of
+ * them. */
 static int
 leave(struct acc_audit *a, const struct acc_audit_job *j, const struct acc_audited *v)
 {
@@ -383,16 +384,17 @@ run_empty(struct acc_audit *a, struct acc_audit_job *j, struct acc_reader *reade
 	acc_audit_job_run(j);
 	for (uint32_t k = 0; k < j->nresult; k++)
 		left &= j->result[k].skip != NULL && j->result[k].cause == NULL && !j->unread;
+	/* What is kept stands in the memory that threads keep theirs in, too. */
+	pthread_mutex_lock(&a->lock);
 	for (uint32_t k = 0; k < j->nresult && left && rc == 0; k++)
 		rc = leave(a, j, &j->result[k]);
 	if (left) {
 		drop(j);
-		return rc;
+	} else {
+		rc = reserve(a, j);
+		if (rc == 0)
+			finish(a, j, j->at);
 	}
-	pthread_mutex_lock(&a->lock);
-	rc = reserve(a, j);
-	if (rc == 0)
-		finish(a, j, j->at);
 	pthread_mutex_unlock(&a->lock);
 	return rc;
 }
