@@ -255,3 +255,14 @@ one() { # printf's format
 	one "$call\\xb3Module.a\\x00b.C.forwa" >zero.acc
 	fails "zero.acc: a module's path with a zero byte" accalign --modules zero.acc zero.acc
 }
+
+@test "a pair that says nothing, beside one that does" {
+	cd "$BATS_TEST_TMPDIR"
+	local k
+	k=$(for s in a b; do printf '%s' "\\xa6$s.kind\\xa6tensor\\xa5$s.key\\xa1k\\xa6$s.name\\xa1k\\xa6$s.pass\\xa7forward"; done)
+	printf '\x92\xa3acc\x83\xa1v\x02\xa5minor\x00\xa3log\x90\x92\xa4pair\x88'"$k"'\x92\xa4pair\x80\x92\xa3end\x82\xa1n\x02\xa2st\x00' >two.acc
+	fails 'no pair was measured' accfirstbad two.acc
+	for c in accmetric accfmt 'accfmt -f html' 'accfmt -f brief'; do
+		run -0 bash -c "$c two.acc >out"
+	done
+}

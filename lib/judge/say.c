@@ -8,7 +8,8 @@
 const char *
 acc_call_name(const struct acc_call *k)
 {
-	return k->key[ACC_A] != NULL ? k->key[ACC_A] : k->key[ACC_B];
+	const char *name = k->key[ACC_A] != NULL ? k->key[ACC_A] : k->key[ACC_B];
+	return acc_got(name); /* of a call that has none */
 }
 
 const char *
