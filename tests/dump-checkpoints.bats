@@ -375,3 +375,22 @@ T
 	[[ ${stderr_lines[2]} == *"torch.relu.3.fwd.pt: it holds neither input nor output" ]]
 	[ "$(list name accdump-read "$M/broken" 2>/dev/null | wc -l)" -eq 7 ]
 }
+
+@test "weights that are NaN on both sides are said, and are no difference" {
+	cd "$BATS_TEST_TMPDIR"
+	local shape="{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }"
+	for s in a b; do
+		mkdir "$s"
+		for f in nan inf one; do
+			printf '\x93NUMPY\x01\x00\x76\x00%-117s\n\x00\x00\x80\x3f' "$shape" >"$s/$f.npy"
+		done
+		printf '\x00\x00\xc0\x7f' >>"$s/nan.npy"
+		printf '\x00\x00\x80\xff' >>"$s/inf.npy"
+		printf '\x00\x00\x00\x3f' >>"$s/one.npy"
+	done
+	run -0 accdiff a b
+	[[ $output == *"3 tensors compared: 3 with the same values"*"2 tensors hold NaN or infinities on both sides, first inf: these elements are not compared by numbers"* ]]
+	cp a/one.npy b/inf.npy
+	run -1 accdiff a b
+	[[ $output == *"1 tensor holds NaN or infinities on both sides, first nan:"* ]]
+}

@@ -102,8 +102,8 @@ int acc_blame_turned(struct acc_case *c, struct acc_finding *f, uint32_t culprit
 
 /* --- neither.c: NaN and infinities that both sides have in the same places --- */
 /* A finding `overflow`, rule loss, where the loss is one at the last steps of a rank; and how many outputs
- * hold some. */
-int acc_say_neither(struct acc_case *c, struct acc_err *e);
+ * hold some. Of weights, how many of these do. */
+int acc_say_neither(struct acc_case *c, bool weights, struct acc_err *e);
 
 /* What every judge says at the end: what is unmatched, what was not measured. */
 int acc_say_rest(struct acc_case *c, struct acc_err *e);

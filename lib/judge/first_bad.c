@@ -525,7 +525,7 @@ judge(struct acc_case *c, struct acc_err *e)
 				"stands out", e);
 	}
 	if (rc == 0)
-		rc = acc_say_neither(c, e);
+		rc = acc_say_neither(c, false, e);
 	if (rc == 0)
 		rc = acc_say_masks(c, e);
 	if (rc == 0)

@@ -180,35 +180,42 @@ say_lost(struct acc_case *c, struct acc_err *e)
 	return rc < 0 || best == ACC_NOCALL ? rc : say_loss(c, best, steps, e);
 }
 
-/* How many tensors hold some, where none is a difference: a mask is such. */
+/* How many tensors hold some, where none is a difference: a mask is such. Of weights, each. */
 static int
-say_count(struct acc_case *c, struct acc_err *e)
+say_count(struct acc_case *c, bool weights, struct acc_err *e)
 {
 	uint32_t n = 0, first = ACC_NOCALL;
 	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
-		const bool yes = neither(&c->item[i]) && acc_is_output(&c->item[i]);
+		const bool yes = neither(&c->item[i]) && (weights || acc_is_output(&c->item[i]));
 		n += yes;
 		first = yes && first == ACC_NOCALL ? i : first;
 	}
 	if (n == 0)
 		return 0;
+	struct acc_rec *r;
 	struct acc_finding *f = acc_case_find(c, "clean", e);
-	if (f == NULL)
-		return ACC_ENOMEM;
+	if (f == NULL || (weights && acc_case_record(c, &c->item[first], &r, e) < 0))
+		return e->code;
 	f->rule = "neither";
 	f->value = n;
-	f->name = c->item[first].call == ACC_NOCALL ? NULL
-						    : acc_call_name(&c->call[c->item[first].call]);
-	f->text = acc_say(&c->mem,
-		"%u output%s hold%s NaN or infinities on both sides, first %s: these elements are not"
-		" compared by numbers",
-		n, n == 1 ? "" : "s", n == 1 ? "s" : "", acc_got(f->name));
+	if (weights)
+		f->name = acc_arena_str(&c->mem, acc_get_text(r, "a.", "name")).p;
+	else if (c->item[first].call != ACC_NOCALL)
+		f->name = acc_call_name(&c->call[c->item[first].call]);
+	f->text = weights ? acc_say(&c->mem,
+				    "%u tensor%s hold%s NaN or infinities on both sides, first %s: these elements are"
+				    " not compared by numbers",
+				    n, n == 1 ? "" : "s", n == 1 ? "s" : "", acc_got(f->name))
+			  : acc_say(&c->mem,
+				    "%u output%s hold%s NaN or infinities on both sides, first %s: these elements are"
+				    " not compared by numbers",
+				    n, n == 1 ? "" : "s", n == 1 ? "s" : "", acc_got(f->name));
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
 int
-acc_say_neither(struct acc_case *c, struct acc_err *e)
+acc_say_neither(struct acc_case *c, bool weights, struct acc_err *e)
 {
-	const int rc = say_lost(c, e);
-	return rc < 0 ? rc : say_count(c, e);
+	const int rc = weights ? 0 : say_lost(c, e);
+	return rc < 0 ? rc : say_count(c, weights, e);
 }

@@ -467,6 +467,8 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc >= 0)
 		rc = summary(&t, e);
 	if (rc >= 0)
+		rc = acc_say_neither(c, true, e);
+	if (rc >= 0)
 		rc = acc_weights_say_copies(&t.copies, c, e);
 	if (rc >= 0)
 		rc = acc_odd_say(&t.odd, c, e);
