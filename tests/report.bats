@@ -421,6 +421,8 @@ END
 	accalign device bench | accmetric >"$BATS_TEST_TMPDIR/u.acc"
 	run -0 accfmt -f brief "$BATS_TEST_TMPDIR/u.acc"
 	[[ ${lines[0]} == "verdict: unjudged "* && ${lines[-1]} == "next: accdiff -f brief '"* ]]
+	run -2 bash -c "accdump-read '$DATA/dumps/broken' 2>/dev/null | accmetric -q | accfirstbad | accfmt -f brief"
+	[[ ${lines[0]} == "verdict: trouble "* && ${lines[-1]} == "next: set right what standard error says, and compare again" ]]
 }
 
 @test "brief: what to type next is what was typed, and says something of it" {

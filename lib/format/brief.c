@@ -316,7 +316,7 @@ behind(struct acc_str text, const char *head)
 }
 
 static void
-next(struct state *s, struct brief *b)
+next(struct state *s, int status, struct brief *b)
 {
 	const struct acc_str what = acc_get_text(&s->first, "", "what");
 	struct acc_str side[2];
@@ -358,6 +358,8 @@ next(struct state *s, struct brief *b)
 					ACC_PRS(device), ACC_PRS(bench), ACC_PRS(op)));
 	} else if (acc_accuses(what))
 		say(s, &b->next, "set right what the evidence names, and compare again");
+	else if (status > 1)
+		say(s, &b->next, "set right what standard error says, and compare again");
 	else
 		say(s, &b->next, "nothing, or a later step, or another rank");
 	if (s->fix.n > 0)
@@ -381,7 +383,7 @@ make(struct state *s, int status, struct brief *b, struct acc_err *e)
 		}
 	}
 	looked(s, b);
-	next(s, b);
+	next(s, status, b);
 	return s->mem.lost ? acc_nomem(e) : 0;
 }
 
