@@ -405,3 +405,16 @@ readable() {
 	dump same/step0 "$(call Functional.linear.0.forward "$x, $w, $b" "$y")" "$(call Functional.linear.0.backward "$gy" "$gb, $gw, $(t "16, 4" 0.2 -0.2 0.003 0.549)")"
 	run -1 accdiff same bench
 }
+
+@test "a row of msprobe's table that names no tensor is said, and the others are read" {
+	cd "$BATS_TEST_TMPDIR"
+	{
+		echo 'NPU Name,Bench Name,NPU Dtype,Bench Dtype,NPU Tensor Shape,Bench Tensor Shape,NPU MD5,BENCH MD5,Requires_grad Consistent,Result,Err_message'
+		echo 'Torch.add.0.forward.output.0,Torch.add.0.forward.output.0,torch.float32,torch.float32,[2],[2],0,0,True,pass,'
+		echo 'N/A,N/A,torch.float32,torch.float32,[2],[2],0,1,True,Different,'
+		echo 'Torch.add.1.forward.output.0,Torch.add.1.forward.output.0,torch.float32,torch.float32,[2],[2],1,1,True,pass,'
+	} >compare_result_1.csv
+	run -2 --separate-stderr bash -c "accdump-read compare_result_1.csv | accfmt --json"
+	[ "$stderr" = "accdump-read: compare_result_1.csv: row 3 has no name" ]
+	[ "$(grep -c '"kind":"pair"' <<<"$output")" -eq 2 ]
+}

@@ -86,7 +86,7 @@ take(void *arg, const struct acc_str *f, size_t n, uint64_t row, struct acc_err 
 	for (size_t i = 0; i < n && i < t->n; i++)
 		if (t->cell[i] >= 0)
 			cell[t->cell[i]] = f[i];
-	if (n > t->n || (cell[CELL_NAME].n == 0 && cell[CELL_NAME + 1].n == 0)) {
+	if (n > t->n || (!acc_compared_has(cell, 0) && !acc_compared_has(cell, 1))) {
 		struct acc_err bad = {0};
 		acc_fail(&bad, ACC_EFORMAT,
 			n > t->n ? "row %llu has more columns than the header"

@@ -325,6 +325,12 @@ put_note(struct acc_rec *r, const struct acc_str *cell, const struct acc_str typ
 	return note[0] == '\0' ? 0 : put(r, "", "note", acc_ctext(note + 1));
 }
 
+bool
+acc_compared_has(const struct acc_str *cell, int side)
+{
+	return !is_absent(cell[CELL_NAME + side]) && !acc_str_is(cell[CELL_NAME + side], "Nan");
+}
+
 int
 acc_compared_put(struct acc_dump_ctx *c, const struct acc_str *cell, enum compared_mode mode,
 	const struct acc_str *scope, struct acc_arena *m, struct acc_err *e)
@@ -333,9 +339,11 @@ acc_compared_put(struct acc_dump_ctx *c, const struct acc_str *cell, enum compar
 	bool has[2], same = false;
 	struct acc_str type[2];
 	for (int i = 0; i < 2; i++) {
-		has[i] = !is_absent(cell[CELL_NAME + i]) && !acc_str_is(cell[CELL_NAME + i], "Nan");
+		has[i] = acc_compared_has(cell, i);
 		type[i] = arg_type(cell[CELL_DTYPE + i]);
 	}
+	if (!has[0] && !has[1])
+		return acc_fail(e, ACC_EFORMAT, "a pair has no name");
 	struct acc_rec *r = acc_dump_rec(c, "pair", cell[CELL_NAME + !has[0]]);
 	int rc = 0;
 	for (int i = 0; i < 2; i++)

@@ -32,7 +32,9 @@ enum compared_cell {
 
 /* Which of them has this title; -1: none. In a table of statistics MaxRelativeErr is of the maximum. */
 int acc_compared_column(struct acc_str title, enum compared_mode mode);
-/* The pair of a row: `scope` may be empty, seq as the context counts. 0 or < 0. */
+/* Does the row name a tensor of this side? */
+bool acc_compared_has(const struct acc_str *cell, int side);
+/* The pair of a row, which one side has at least: `scope` may be empty, seq as the context counts. 0 or < 0. */
 int acc_compared_put(struct acc_dump_ctx *c, const struct acc_str *cell, enum compared_mode mode,
 	const struct acc_str *scope, struct acc_arena *m, struct acc_err *e);
 /* One side's tensor alone (side 0 or 1 of the cells). */
