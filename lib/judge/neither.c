@@ -202,14 +202,15 @@ say_count(struct acc_case *c, bool weights, struct acc_err *e)
 		f->name = acc_arena_str(&c->mem, acc_get_text(r, "a.", "name")).p;
 	else if (c->item[first].call != ACC_NOCALL)
 		f->name = acc_call_name(&c->call[c->item[first].call]);
-	f->text = weights ? acc_say(&c->mem,
-				    "%u tensor%s hold%s NaN or infinities on both sides, first %s: these elements are"
-				    " not compared by numbers",
-				    n, n == 1 ? "" : "s", n == 1 ? "s" : "", acc_got(f->name))
-			  : acc_say(&c->mem,
-				    "%u output%s hold%s NaN or infinities on both sides, first %s: these elements are"
-				    " not compared by numbers",
-				    n, n == 1 ? "" : "s", n == 1 ? "s" : "", acc_got(f->name));
+	f->text =
+		weights ? acc_say(&c->mem,
+				  "%u tensor%s hold%s NaN or infinities on both sides, first %s: these elements are"
+				  " not compared by numbers",
+				  n, n == 1 ? "" : "s", n == 1 ? "s" : "", acc_got(f->name))
+			: acc_say(&c->mem,
+				  "%u output%s hold%s NaN or infinities on both sides, first %s: these elements are"
+				  " not compared by numbers",
+				  n, n == 1 ? "" : "s", n == 1 ? "s" : "", acc_got(f->name));
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
