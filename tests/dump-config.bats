@@ -382,3 +382,16 @@ actor.optim.lr\t3e-4\t\ndata.files\t[a, b]\t\nseed\t7\t\nrollout.top_k\t-1\t\nx@
 	run -1 accdiff two.yaml c.yaml
 	[[ $output == *"warmup_steps: device 0 (default of TrainingArguments), bench 10 (c.yaml:4)"* ]]
 }
+
+@test "scripts: commands that are perhaps reached, and were not read, are said" {
+	cd "$BATS_TEST_TMPDIR"
+	printf 'if [ "$1" = a ]; then\n  python t.py --lr 1\nelif [ "$1" = b ]; then\n  python t.py --lr 2\nelse\n  python t.py --lr 3\nfi\n' >a.sh
+	run -0 --separate-stderr accdump-read a.sh
+	[[ $stderr == *"a.sh: line 4: not read, for only a run can tell whether it is reached (such commands: 2)" ]]
+	printf 'X=a\nif [ $X = a ]; then\n  python t.py --lr 1\nelse\n  python t.py --lr 3\nfi\n' >b.sh
+	run -0 --separate-stderr accdump-read b.sh
+	[ -z "$stderr" ]
+	printf 'case $1 in\na) python t.py --lr 1;;\nesac\npython t.py --lr 2\n' >c.sh
+	run -0 --separate-stderr accdump-read c.sh
+	[[ $stderr == *"c.sh: line 2: not read"* ]]
+}

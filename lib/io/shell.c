@@ -11,6 +11,7 @@ struct block {
 	enum block_kind kind;
 	enum tri outer;                /* was what is around it reached? */
 	enum tri taken;                /* of the branches so far: was one? */
+	bool unsure;                   /* is what is not read here perhaps reached? */
 	struct acc_shell_word subject; /* of a case */
 	bool arm;                      /* of a case: a pattern has been read, its commands follow */
 };
@@ -384,6 +385,20 @@ test(struct reader *rd, uint32_t first)
 	return rc;
 }
 
+/* Commands with options that are perhaps reached, and not read. */
+static int
+pass(struct reader *rd)
+{
+	bool unsure = false, options = false;
+	for (int i = 0; i < rd->depth; i++)
+		unsure = unsure || rd->block[i].unsure;
+	for (uint32_t i = 1; i < rd->nword; i++)
+		options = options || (rd->word[i].n > 2 && memcmp(rd->word[i].p, "--", 2) == 0);
+	return unsure && options && rd->h->passed != NULL
+		       ? rd->h->passed(rd->h->arg, rd->word[0].line)
+		       : 0;
+}
+
 /* The words of a simple command have been read. */
 static int
 command(struct reader *rd)
@@ -412,6 +427,8 @@ command(struct reader *rd)
 			rc = test(rd, first);
 		else
 			rc = run(rd, first);
+	} else if (rc == 0 && first < rd->nword) {
+		rc = pass(rd);
 	}
 	if (negate)
 		rd->result = shell_not(rd->result);
@@ -454,6 +471,7 @@ branch(struct reader *rd, enum tri condition)
 	if (b == NULL || b->kind != BLOCK_IF)
 		return;
 	rd->live = b->taken != NO ? NO : both(b->outer, condition);
+	b->unsure = b->taken == UNKNOWN && b->outer != NO;
 	if (b->taken == NO)
 		b->taken = condition;
 }
@@ -472,6 +490,8 @@ loop(struct reader *rd)
 {
 	struct block *b = rd->depth == 0 ? NULL : &rd->block[rd->depth - 1];
 	/* while: what is not known to be true is read as ended. */
+	if (b != NULL && b->kind == BLOCK_LOOP && rd->asking)
+		b->unsure = b->outer != NO && (rd->result == UNKNOWN || rd->doubt);
 	if (b != NULL && b->kind == BLOCK_LOOP && rd->asking)
 		rd->live = rd->result == YES && !rd->doubt ? b->outer : NO;
 	rd->asking = false;
@@ -550,6 +570,7 @@ pattern(struct reader *rd, struct block *b)
 	}
 	rd->p += rd->p < rd->end;
 	b->arm = true;
+	b->unsure = b->subject.open && b->outer != NO;
 	rd->live = match && b->taken == NO ? b->outer : NO;
 	b->taken = match ? YES : b->taken;
 	rd->gate = YES;

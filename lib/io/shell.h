@@ -29,6 +29,8 @@ struct acc_shell_hooks {
 		bool maybe);
 	/* After the end, each variable or array that is set, by words; in order. May be NULL. */
 	int (*left)(void *arg, struct acc_str name, const struct acc_shell_word *w, uint32_t n);
+	/* A command with options that is perhaps reached, and is not read. May be NULL. */
+	int (*passed)(void *arg, uint32_t line);
 	void *arg;
 };
 

@@ -24,6 +24,8 @@ struct script {
 	unsigned left;     /* words of it that are no options; the first: */
 	uint32_t left_line;
 	char left_word[64];
+	unsigned passed; /* commands that are perhaps reached, and not read; the first: */
+	uint32_t passed_line;
 };
 
 static int
@@ -326,6 +328,14 @@ left(void *arg, struct acc_str name, const struct acc_shell_word *w, uint32_t n)
 	return rc;
 }
 
+static int
+passed(void *arg, uint32_t line)
+{
+	struct script *sc = arg;
+	sc->passed_line = sc->passed++ == 0 ? line : sc->passed_line;
+	return 0;
+}
+
 /* Does the first line that says anything begin as a command that trains? */
 static bool
 begins(struct acc_str s)
@@ -392,7 +402,7 @@ static int
 read_script(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
 	struct script sc = {.e = e};
-	const struct acc_shell_hooks h = {command, variable, left, &sc};
+	const struct acc_shell_hooks h = {command, variable, left, passed, &sc};
 	int rc = acc_params_open(&sc.ps, c, path, e);
 	if (rc == 0)
 		rc = acc_shell_read((const char *)sc.ps.text.p, sc.ps.text.n, &h, e);
@@ -408,6 +418,10 @@ read_script(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	else if (rc == 0 && sc.left > 1)
 		acc_dump_note(c, path, "line %llu: '%s' is not read, nor are %u more words",
 			(unsigned long long)sc.left_line, sc.left_word, sc.left - 1);
+	if (rc == 0 && sc.passed > 0)
+		acc_dump_note(c, path,
+			"line %llu: not read, for only a run can tell whether it is reached (such commands: %u)",
+			(unsigned long long)sc.passed_line, sc.passed);
 	acc_params_close(&sc.ps);
 	return rc;
 }
