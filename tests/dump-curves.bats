@@ -121,6 +121,23 @@ as_python() { # file, name of what is expected
 	[ "${lines[*]}" = $'train_loss\t0\t4.5 train_loss\t1\t3.5' ]
 }
 
+@test "logs: lines that nobody understands are counted and shown; so is a step that goes back" {
+	cd "$BATS_TEST_TMPDIR"
+	for i in 1 2 3 4; do printf 'Epoch: %d loss: 2.%d\nPrec@1  0 4.%d (5.%d)\nit took 1.%d s\n' $i $i $i $i $i; done >a.log
+	run -0 --separate-stderr accdump-read a.log
+	[[ $stderr == *"a.log: line 2: its numbers were not understood, nor those of lines like it: 'Prec@1  0 4.1 (5.1)' (4 in all)"* ]]
+	[[ $stderr != *took* ]]
+	printf 'Epoch: %d loss: 2.%d\n' 1 9 2 8 3 7 4 6 2 5 3 4 >b.log
+	run -0 --separate-stderr accdump-read b.log
+	[[ $stderr == *"b.log: line 5: loss goes on at step 2 behind step 4 (1 times)"* ]]
+	printf 'Epoch: %d loss: 2.%d\n' 1 5 2 4 2 3 3 2 >c.log
+	run -0 --separate-stderr accdump-read c.log
+	[[ $stderr == *"c.log: line 3: loss goes on at step 2 behind step 2"* ]]
+	# A summary in text is no curve, nor is a clock a step.
+	printf '%dit [00:%d, 1.3it/s]Your max_length is set to 512, but your input_length is only 1%d.\n' 1 10 31 2 11 42 3 12 53 >d.log
+	run -2 accdump-read d.log
+}
+
 @test "logs: what is guessed is said in one line, and what nobody understands is told of --regex" {
 	cd "$BATS_TEST_TMPDIR"
 	run -0 --separate-stderr accdump-read "$D/guess.log"

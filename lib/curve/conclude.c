@@ -382,11 +382,6 @@ doubt(struct acc_curves *cs, const struct curve *c)
 				"%s of the %s is exactly 0 between larger ones (steps: %" PRIu64
 				"): taken for NaN or infinity that the Trainer filtered out (%s)",
 				c->tag, side_name[s], c->zeros[s], "hf-trainer-nan-is-zero");
-	if (c->role == ROLE_LOSS && c->f.res >= 0.0005)
-		return acc_say(mem,
-			"%s is printed so coarsely that %.2g of a difference "
-			"may be rounding: the first step's rule (0.005) says little",
-			c->tag, c->f.res);
 	if (c->n > 1 && c->times[0] > 1 && c->times[1] > 1)
 		return acc_say(mem,
 			"%s has each step several times (%" PRIu64 " on the device, %" PRIu64
@@ -397,6 +392,11 @@ doubt(struct acc_curves *cs, const struct curve *c)
 			"%s has steps twice (%" PRIu64 " on the device, %" PRIu64
 			" on the bench), as after a restart; the last value counts",
 			c->tag, c->repeated[0], c->repeated[1]);
+	if (c->role == ROLE_LOSS && c->f.res >= 0.0005)
+		return acc_say(mem,
+			"%s is printed so coarsely that %.2g of a difference "
+			"may be rounding: the first step's rule (0.005) says little",
+			c->tag, c->f.res);
 	return "";
 }
 

@@ -249,8 +249,27 @@ form("front.log", "log", "a count in brackets in front", "anybody", "-", "batch_
            range(5)))
 form("cut.log", "log", "a log that was cut while it was written", "logrotate", "copytruncate",
      "loss 5 100 2.9 500 2.5", "\0" * 300 + lines(lambda i: f"step {i * 100} | loss {3 - i * .1:.1f} | lr 0.001", range(1, 6)))
+form("late.log", "log", "losses that Python kept back while the bar ran on", "transformers 4.51", "nohup without -u",
+     "loss 6 1 2.5 6 2; learning_rate 6 1 0.0006 6 0.0001",
+     "".join(f"\r {b * 10:2d}%|###   | {b}/60 [00:0{b % 10}<00:09,  5.00it/s]" for b in range(0, 40)) +
+     lines(lambda i: f"{{'loss': {2.6 - i * .1:.4f}, 'learning_rate': {7e-4 - i * 1e-4:.1e}, 'epoch': 0.{i}}}", range(1, 5)) +
+     "".join(f"\r {b * 10:2d}%|###   | {b}/60 [00:0{b % 10}<00:09,  5.00it/s]" for b in range(40, 61)) +
+     lines(lambda i: f"{{'loss': {2.6 - i * .1:.4f}, 'learning_rate': {7e-4 - i * 1e-4:.1e}, 'epoch': 0.{i}}}", (5, 6)))
+form("arrows.log", "log", "numbers below their step, behind arrows", "DSFD.pytorch", "train.py",
+     "loss 4 0 26.5 30 23.5; pal1_conf_loss 4 0 11.5 30 8.5; learning_rate 4 0 0.0005 30 0.0005",
+     lines(lambda i: f"Timer: 0.66{i}\nepoch:0 || iter:{i * 10} || Loss:{26.5 - i:.4f}\n->> pal1 conf loss:"
+           f"{11.5 - i:.4f} || pal1 loc loss:{4.5 - i * .1:.4f}\n->>lr:0.0005", range(4)))
+form("boxes.log", "log", "boxes with their step", "improved-diffusion", "logger.HumanOutputFormat; 1.01e+03 is that of ten",
+     "loss 4 1 16.5 4 13.5; grad_norm 4 1 82 4 79",
+     lines(lambda i: f"{'-' * 24}\n| grad_norm | {82 - i}       |\n| loss      | {16.5 - i}     |\n| step      | "
+           f"{('0', '10', '1.01e+03', '1.01e+03')[i]:8} |\n{'-' * 24}", range(4)))
+form("timesteps.csv", "csv", "a column of total timesteps", "baselines", "logger",
+     "loss 3 1024 2.5 3072 2.3", "Progress,total timesteps,loss\n" +
+     lines(lambda i: f"{i}.5%,{(i + 1) * 1024},{2.5 - i * .1:.2f}", range(3)))
+form("overrides.yaml", "yaml", "Hydra's overrides", "hydra-core 1.3", ".hydra/overrides.yaml",
+     "experiment=tt; lr=0.1", "- experiment=tt\n- +lr=0.1\n")
 form("estimator.log", "log", "TensorFlow's estimators", "TensorFlow 1", "LoggingTensorHook",
-     "loss 3 0 1 200 0.8; eval_loss 1 200 0.7 200 0.7",
+     "loss 3 0 1 200 0.8; eval_loss 1 201 0.7 201 0.7",
      lines(lambda i: f"INFO:tensorflow:loss = {1 - i * .1:.1f}, step = {i * 100} (9.1 sec)", range(3))
      + "INFO:tensorflow:Saving dict for global step 201: accuracy = 0.85, global_step = 201, loss = 0.7\n")
 form("train_config.py", "toml", "classes of settings", "dataclasses", "config.py",

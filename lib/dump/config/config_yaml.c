@@ -342,6 +342,30 @@ conda(struct params *ps, struct acc_err *e)
 	return rc;
 }
 
+/* Hydra's overrides.yaml, a list of "key=value": the map that it means. */
+static int
+overrides(struct acc_yaml *root, struct acc_arena *m)
+{
+	if (root == NULL || root->kind != ACC_YAML_LIST)
+		return 0;
+	for (const struct acc_yaml *c = root->child; c != NULL; c = c->next)
+		if (c->kind != ACC_YAML_SCALAR || c->null || strchr(c->text, '=') == NULL ||
+			*c->text == '=' || strcspn(c->text, " \t") < strcspn(c->text, "="))
+			return 0;
+	for (struct acc_yaml *c = root->child, *v; c != NULL; c = v->next) {
+		const char *key = c->text + strspn(c->text, "+"), *sign = strchr(key, '=');
+		v = acc_alloc(m, sizeof *v);
+		c->text = acc_arena_printf(m, "%.*s", (int)(sign - key), key);
+		if (v == NULL || c->text == NULL)
+			return ACC_ENOMEM;
+		*v = *c;
+		v->text = sign + 1;
+		c->next = v;
+	}
+	root->kind = ACC_YAML_MAP;
+	return 0;
+}
+
 static int
 read_yaml(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
@@ -352,6 +376,8 @@ read_yaml(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	struct walk w = {.ps = &ps};
 	if (rc == 0)
 		rc = acc_yaml_parse(ps.text.p, ps.text.n, &m, &root, e);
+	if (rc == 0 && overrides(root, &m) < 0)
+		rc = acc_nomem(e);
 	if (rc == 0 && (root == NULL || root->kind != ACC_YAML_MAP))
 		rc = acc_fail(e, ACC_EFORMAT, "no configuration: it is no map");
 	if (rc == 0)

@@ -10,6 +10,10 @@
 struct curve_name {
 	struct acc_str tag, raw; /* raw is empty where it is the same */
 	enum curve_class cls;
+	bool stepped; /* its last point: */
+	int64_t step;
+	double value;
+	uint64_t at;
 };
 
 enum { NAMES_KEPT = 1 << 16, TAG_LIMIT = 4096 };
@@ -316,14 +320,16 @@ acc_curves_names(const struct curves *cv, char *buf, size_t size)
 
 static int
 look_up(struct curves *cv, struct acc_str tag, enum curve_class cls, struct curve_name *out,
-	char *buf)
+	char *buf, struct curve_name **known)
 {
 	uint64_t *at = acc_map_get(&cv->seen, tag);
+	*known = NULL;
 	if (at != NULL) {
-		*out = cv->name[*at];
+		*known = &cv->name[*at];
+		*out = **known;
 		return 0;
 	}
-	out->cls = cls;
+	*out = (struct curve_name){.cls = cls};
 	out->tag = acc_curve_name(tag, buf, &out->cls);
 	out->raw = acc_str_eq(out->tag, tag) ? (struct acc_str){NULL, 0} : tag;
 	if (cv->n == NAMES_KEPT)
@@ -337,8 +343,41 @@ look_up(struct curves *cv, struct acc_str tag, enum curve_class cls, struct curv
 	if (k->tag.p == NULL || k->raw.p == NULL || acc_map_put(&cv->seen, tag, cv->n) == NULL)
 		return ACC_ENOMEM;
 	*out = *k;
+	*known = k;
 	cv->n++;
 	return 0;
+}
+
+static void
+note_again(struct curves *cv, struct curve_name *k, const struct curve_point *p)
+{
+	if (k == NULL || !p->has_step || p->has_rank || k->cls != CURVE_METRIC)
+		return;
+	const bool same = isnan(p->value) ? isnan(k->value) : p->value == k->value;
+	/* Keras draws a bar again in one line. */
+	if (k->stepped && (p->step < k->step || (p->step == k->step && p->at != k->at && !same)) &&
+		cv->again++ == 0) {
+		cv->again_name = (size_t)(k - cv->name);
+		cv->again_at = p->at;
+		cv->again_from = k->step;
+		cv->again_to = p->step;
+	}
+	k->stepped = true;
+	k->step = p->step;
+	k->value = p->value;
+	k->at = p->at;
+}
+
+void
+acc_curves_say_again(const struct curves *cv, const char *path)
+{
+	if (cv->again > 0)
+		acc_dump_note(cv->c, path,
+			"line %llu: %.*s goes on at step %lld behind step %lld (%llu times): another run, or one that was"
+			" taken up again? of each step the last counts",
+			(unsigned long long)cv->again_at, ACC_PRS(cv->name[cv->again_name].tag),
+			(long long)cv->again_to, (long long)cv->again_from,
+			(unsigned long long)cv->again);
 }
 
 /* "file:12". Most lines have many points. */
@@ -371,13 +410,14 @@ int
 acc_curve_put(struct curves *cv, const struct curve_point *p, struct acc_err *e)
 {
 	char buf[CURVE_TAG];
-	struct curve_name k;
+	struct curve_name k, *known;
 	struct acc_str tag = p->tag;
 	if (tag.n == 0)
 		return 0;
 	if (tag.n > TAG_LIMIT)
 		tag.n = TAG_LIMIT;
-	int rc = look_up(cv, tag, p->cls, &k, buf);
+	int rc = look_up(cv, tag, p->cls, &k, buf, &known);
+	note_again(cv, known, p);
 	struct acc_rec *r = acc_dump_nameless(cv->c, "scalar");
 	rc |= push(r, ACC_STR("tag"), acc_text(k.tag));
 	if (p->has_step)

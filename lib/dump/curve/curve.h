@@ -44,6 +44,11 @@ struct curves {
 	char where[320];      /* of the last point, */
 	uint32_t nwhere;      /* 0: there was none */
 	uint64_t at;          /* which was there */
+	uint64_t
+		again; /* points of a metric whose step is none behind that of the one before; the first: */
+	size_t again_name;
+	uint64_t again_at;
+	int64_t again_from, again_to;
 };
 
 /* Where the points come from: a source record, and the run that they are of. The strings must
@@ -54,6 +59,8 @@ int acc_curves_start(struct curves *cv, struct acc_dump_ctx *c, const struct acc
  * one left out. */
 int acc_curve_put(struct curves *cv, const struct curve_point *p, struct acc_err *e);
 void acc_curves_release(struct curves *cv);
+/* At the end, say if steps went back: in a log of one run they do not. */
+void acc_curves_say_again(const struct curves *cv, const char *path);
 /* The first names of curves so far, for people: "loss, lr and 3 more". */
 void acc_curves_names(const struct curves *cv, char *buf, size_t size);
 

@@ -37,7 +37,8 @@ struct sheet {
 static const char *const steps[] = {"step", "_step", "global_step", "iteration", "iter", "steps",
 	"trainer/global_step", "current_steps",
 	/* of stable-baselines3 and RLlib */
-	"time/total_timesteps", "total_timesteps", "timesteps_total", "training_iteration", NULL};
+	"time/total_timesteps", "total_timesteps", "timesteps_total", "training_iteration",
+	"total timesteps", NULL};
 static const char *const weak_steps[] = {"index", "epoch", "episode", NULL};
 static const char *const epochs[] = {"epoch", NULL};
 static const char *const parts[] = {"batch", "batch_idx", "batch_id", "i", NULL};

@@ -158,6 +158,7 @@ acc_log_hold(struct log_reader *g, struct acc_str tag, const struct acc_literal 
 	struct acc_err *e)
 {
 	struct log_held *h = &g->held;
+	g->kept = true;
 	if (g->dry || h->n == LOG_HELD)
 		return 0;
 	const char *copy = acc_arena_copy(&h->mem, tag.p, tag.n);
@@ -235,7 +236,7 @@ segment(struct log_reader *g, struct acc_str s, const struct words *w, uint32_t 
 			return rc;
 	}
 	g->by = -1;
-	g->counted = false;
+	g->counted = g->kept = false;
 	g->has_rank = acc_log_rank(&s, &g->rank);
 	for (int i = 0; i < NGRAMMARS; i++) {
 		bool asked = grammars[i]->guess > 0 ? g->guess.of == i + 1 : (w->of[i] & has) != 0;
@@ -260,7 +261,7 @@ one_line(struct log_reader *g, struct acc_str s, const struct words *w, struct a
 		s = (struct acc_str){s.p + 1, s.n - 1};
 	uint32_t has = re != NULL ? 0 : acc_sieve_find(&w->sieve, s);
 	int rc = 0;
-	if (re == NULL && !g->array.open && has == 0 && g->guess.of == 0)
+	if (re == NULL && !g->array.open && has == 0 && g->guess.of == 0 && g->unread == NULL)
 		return 0;
 	struct acc_buf own = {0};
 	if (acc_log_plain(&s, buf) < 0 || (g->commas && acc_log_points(&s, &own) < 0))
@@ -273,6 +274,8 @@ one_line(struct log_reader *g, struct acc_str s, const struct words *w, struct a
 			acc_log_after_bar(&part, &rest);
 			rc = re != NULL ? acc_log_pattern(g, re, part, e)
 					: segment(g, part, w, has, e);
+			if (rc == 0 && re == NULL && g->unread != NULL && !g->kept)
+				acc_log_unread(g->unread, part, g->line);
 			part = rest;
 		}
 		s = cr == NULL ? (struct acc_str){s.p, 0} : acc_log_from(s, cr + 1);
@@ -454,7 +457,7 @@ survey(struct log_reader *g, const uint8_t *p, size_t n)
 	g->count.anew = d.count.anew;
 	g->guess.ordinal = d.guess.ordinal;
 	g->guess.in_episode = d.guess.in_episode;
-	g->bar.of = d.bar.of;
+	g->bar.of = d.bar.clumped ? 0 : d.bar.of;
 }
 
 /* A log that was cut while it was written to begins with the NULs of what was there. */
@@ -541,7 +544,8 @@ static int
 read_log(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
 	struct curve_file f;
-	struct log_reader g = {.path = path};
+	struct log_unread unread = {0};
+	struct log_reader g = {.path = path, .unread = &unread};
 	const uint8_t *head;
 	size_t n;
 	int rc = acc_curve_open(&f, path, e);
@@ -564,11 +568,10 @@ read_log(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	acc_dump_say_rest(&g.said, c, path);
 	if (rc == 0)
 		say_guess(&g);
-	if (rc == 0 && g.anew > 0)
-		acc_dump_note(c, path,
-			"line %llu: its steps begin anew, as those of another run do (%u times): of each step the last"
-			" counts",
-			(unsigned long long)g.anew_line, g.anew);
+	if (rc == 0 && g.guess.of > 0)
+		acc_curves_say_again(&g.cv, path);
+	if (rc == 0 && g.points > 0)
+		acc_log_say_unread(&unread, c, path);
 	if (rc == 0 && g.points == 0)
 		rc = acc_fail(e, ACC_EFORMAT,
 			c->pattern != NULL ? "no line matches the pattern"

@@ -81,6 +81,9 @@ struct log_training_bar {
 	int64_t of; /* its length; 0: there is none */
 	bool seen;
 	int64_t n; /* as it was last */
+	bool waits,
+		clumped; /* a loss waits for it; losses do, one after the other: they are printed late */
+	double loss;
 };
 
 /* The numbers of a line whose step is printed later. */
@@ -95,6 +98,16 @@ struct log_held {
 	struct acc_arena mem;
 };
 
+/* log_unread.c: lines with numbers that no grammar took, by form. Of forms that meet in one place the first counts. */
+enum { LOG_FORMS = 64 };
+struct log_unread {
+	struct log_form {
+		uint64_t form, values; /* hashes: of all but the numbers, of the last numbers */
+		uint64_t line, lines;  /* the first; those whose numbers are others */
+		char text[64];
+	} form[LOG_FORMS];
+};
+
 struct log_reader {
 	struct curves cv;
 	bool dry;       /* only find out what the log holds: nothing is handed on */
@@ -105,16 +118,8 @@ struct log_reader {
 	uint64_t line;
 	uint64_t points;
 	bool has_step;
-	int64_t step;  /* of the last line that named one */
-	int64_t lists; /* of norms since then */
-	struct log_rise {
-		bool seen;
-		int64_t first, last;
-		unsigned rose;
-	} steps, epochs; /* since a run began; */
-	unsigned
-		anew; /* runs that began behind another in the file, where the first and the last did: */
-	uint64_t anew_line, anew_last;
+	int64_t step;    /* of the last line that named one */
+	int64_t lists;   /* of norms since then */
 	int64_t ordinal; /* lines so far that name no step */
 	bool counted;    /* the points of this line have such a number for a step */
 	bool commas;     /* numbers have a comma for a point */
@@ -124,10 +129,12 @@ struct log_reader {
 	struct log_count count;
 	struct log_training_bar bar;
 	struct log_held held;
-	int64_t first_step; /* of a dry run: where a list before the first step belongs */
-	int by;             /* the grammar that knew the last line; -1: none did */
-	uint64_t losses;    /* numbers called a loss, so far */
-	char loss_key[64];  /* what the trainer calls its loss */
+	int64_t first_step;        /* of a dry run: where a list before the first step belongs */
+	bool kept;                 /* something of this line waits for its step */
+	struct log_unread *unread; /* NULL: nobody asks */
+	int by;                    /* the grammar that knew the last line; -1: none did */
+	uint64_t losses;           /* numbers called a loss, so far */
+	char loss_key[64];         /* what the trainer calls its loss */
 	bool has_norm;
 	int64_t norm_step; /* of the last global norm, which may be printed again */
 	double norm;
@@ -196,6 +203,9 @@ int acc_log_array_start(struct log_reader *g, struct acc_str s, struct acc_err *
 int acc_log_array_line(struct log_reader *g, struct acc_str s, struct acc_err *e);
 /* A list that was never closed. */
 void acc_log_array_end(struct log_reader *g);
+
+void acc_log_unread(struct log_unread *u, struct acc_str s, uint64_t line);
+void acc_log_say_unread(const struct log_unread *u, struct acc_dump_ctx *c, const char *path);
 
 /* A pattern for --regex that reads this text, the beginning of a file. It was tried: its steps rise
  * from line to line, and it misses few lines with a loss. False: none is known to. */

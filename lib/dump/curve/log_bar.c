@@ -50,6 +50,7 @@ training(struct log_reader *g, struct acc_str s, int64_t n, int64_t of, struct a
 		g->bar.of = of > g->bar.of ? of : g->bar.of;
 	if (of != g->bar.of)
 		return 0;
+	g->bar.waits = false;
 	g->bar.seen = true;
 	g->bar.n = n;
 	return acc_log_let_go(g, n, e);

@@ -73,7 +73,7 @@ static int
 box(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
 	static const char *const steps[] = {"total_timesteps", "total timesteps", "timesteps",
-		"total_steps"};
+		"total_steps", "step", "steps", "frame", "frames", "nupdates"};
 	struct log_guess *u = &g->guess;
 	struct acc_str key, value;
 	struct acc_literal v;
@@ -89,6 +89,7 @@ box(struct log_reader *g, struct acc_str s, struct acc_err *e)
 			return 0;
 		}
 		acc_log_step(g, step);
+		g->counted = u->ordinal;
 		int rc = acc_log_let_go(g, step, e);
 		return rc < 0 ? rc : 1;
 	}
@@ -100,10 +101,14 @@ box(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	}
 	if (!number(value.p, value.p + value.n, &v))
 		return 0;
-	if (v.integer && ACC_LOG_IS(key, steps) && !u->placed) {
+	if (v.v == floor(v.v) && fabs(v.v) < 0x1p53 && ACC_LOG_IS(key, steps) && !u->placed) {
+		/* 1.03e+04 is that of several boxes: they are counted. */
+		g->kept = true;
+		u->ordinal = u->ordinal || !v.integer;
 		u->placed = true;
-		u->place = v.i;
-		snprintf(u->step, sizeof u->step, "%.*s", ACC_PRS(key));
+		u->place = u->ordinal ? ++g->ordinal : (int64_t)v.v;
+		snprintf(u->step, sizeof u->step, "%.*s",
+			ACC_PRS(u->ordinal ? ACC_STR("number of the box") : key));
 	} else {
 		const int n = snprintf(tag, sizeof tag, "%s%.*s", u->header, ACC_PRS(key));
 		return acc_log_hold(g,

@@ -189,6 +189,19 @@ epoch_of(const struct pair *f, int n, int64_t *epoch)
 	return false;
 }
 
+/* Python keeps back what it prints into a file, and the bar runs on: losses that come together, none of them alike, are
+ * not of the step that it shows. */
+static void
+note_late(struct log_reader *g, const struct pair *f, int n)
+{
+	double loss = 0;
+	for (int i = 0; i < n; i++)
+		loss = acc_log_is_loss(f[i].key) ? f[i].v.v : loss;
+	g->bar.clumped = g->bar.clumped || (g->bar.waits && loss != g->bar.loss);
+	g->bar.waits = true;
+	g->bar.loss = loss;
+}
+
 /* Hand the numbers on. step: as the line has it, or NULL. */
 static int
 put(struct log_reader *g, struct pair *f, int n, const int64_t *step, bool train, const char *mode,
@@ -199,6 +212,8 @@ put(struct log_reader *g, struct pair *f, int n, const int64_t *step, bool train
 	at.has_epoch = epoch_of(f, n, &at.epoch);
 	/* The Trainer does not print its step: the bar shows it, or lines are counted. */
 	const bool held = !at.has_step && !at.has_epoch && g->bar.of > 0;
+	if (held && train)
+		note_late(g, f, n);
 	int rc = acc_log_let_go(g, g->bar.seen ? g->bar.n : g->ordinal, e);
 	if (at.has_step || at.has_epoch) {
 		through = acc_log_through(g, &at, *mode != '\0');
@@ -209,8 +224,6 @@ put(struct log_reader *g, struct pair *f, int n, const int64_t *step, bool train
 	}
 	if (!held && *mode == '\0')
 		acc_log_step(g, through);
-	if (*mode == '\0')
-		acc_log_run(g, &at, through);
 	for (int i = 0; i < n && rc >= 0; i++) {
 		if (is_step(f[i].key))
 			continue;

@@ -284,7 +284,7 @@ only_pairs(struct acc_str s, const struct log_pair *f, int n)
 			unit++;
 		p = unit - p <= 4 ? unit : p;
 		for (; p < stop; p++)
-			if (strchr(" \t,;|%()[]{}*-", *p) == NULL || *p == '\0')
+			if (strchr(" \t,;|%()[]{}*->", *p) == NULL || *p == '\0')
 				return false;
 		p = i < n ? f[i].end : end;
 	}
@@ -404,6 +404,14 @@ settle_episode(struct log_guess *u, struct log_place *at)
 	at->word = ACC_STR("episode");
 }
 
+/* "Validation perplexity: 5.45" and nothing behind it: of the step that the log is at. */
+static bool
+evaluated(const struct log_reader *g, struct acc_str s, const struct log_pair *f, int n)
+{
+	return n == 1 && g->has_step && g->guess.has_step_keys && !f->v.integer &&
+	       *acc_log_mode(f->key) != '\0' && acc_str_trim(acc_log_from(s, f->end)).n == 0;
+}
+
 static int
 line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
@@ -420,6 +428,8 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	int rc = below(g, s, f, n, found, e);
 	if (rc != 0)
 		return rc;
+	if (!found && !g->guess.placed && evaluated(g, s, f, n))
+		return put(g, "", f, n, g->step, e);
 	const bool announced = n == 0 && !found && announces(s);
 	if (n == 0)
 		g->guess.announced = announced;
@@ -441,8 +451,6 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	int64_t step = trains ? step_of(g, &at, f, n, &mode) : acc_log_through(g, &at, true);
 	if (trains) {
 		acc_log_step(g, step);
-		if (found && *mode == '\0')
-			acc_log_run(g, &at, step);
 		if (*mode == '\0')
 			note_again(g, s, f, n, step);
 	}

@@ -104,7 +104,7 @@ marks(const char *p, const char *end)
 static bool
 is_filler(struct acc_str w)
 {
-	static const char *const fillers[] = {"is", "was", "so", "far", "now"};
+	static const char *const fillers[] = {"is", "was", "so", "far", "now", "to"};
 	return ACC_LOG_IS(w, fillers);
 }
 

@@ -32,8 +32,7 @@ static const char *const episode_words[] = {"episode"};
 /* With brackets behind. */
 static const char *const phase_words[] = {"train", "training"};
 
-enum { ONWARD = 2 };    /* epochs */
-enum { RUN_LEAST = 3 }; /* steps that rise, before a run may begin behind another */
+enum { ONWARD = 2 }; /* epochs */
 
 bool
 acc_log_is_step(const struct log_pair *f)
@@ -78,6 +77,9 @@ count(const char *p, const char *end, int64_t *n, int64_t *of)
 	if (q == p || !acc_log_int(&q, end, n) ||
 		(q = ordinal(q, end), q < end && (letter(*q) || *q == '.')))
 		return NULL;
+	/* "540it [06:54": a time */
+	if (end - q > 2 && q[0] == ':' && q[1] >= '0' && q[1] <= '9' && q[2] >= '0' && q[2] <= '9')
+		return NULL;
 	const char *r = q;
 	if (acc_log_char(&r, end, '/') && acc_log_int(&r, end, of) &&
 		(r == end || (!letter(*r) && *r != '.')))
@@ -100,7 +102,7 @@ within(const char *p, const char *end, int64_t *k, int64_t *of)
 
 /* A word of the line, and what its number says. True: nothing more is looked for. */
 static bool
-look(struct acc_str w, const char *end, struct log_place *at, bool *sure)
+look(struct acc_str w, bool global, const char *end, struct log_place *at, bool *sure)
 {
 	const char *q = w.p + w.n, *r;
 	int64_t n, of, k, len;
@@ -115,6 +117,7 @@ look(struct acc_str w, const char *end, struct log_place *at, bool *sure)
 	} else if (!*sure && (up || ACC_LOG_IS(w, step_words)) &&
 		   (r = count(q, end, &n, &of)) != NULL) {
 		*sure = at->has_step = true;
+		at->global = global || acc_str_starts(w, "global");
 		at->anew = false;
 		at->step = n;
 		at->of = of;
@@ -254,7 +257,8 @@ bool
 acc_log_place(struct acc_str s, struct log_place *at)
 {
 	const char *p = s.p, *end = p + s.n, *q;
-	bool sure = false; /* the step's word needs no other */
+	bool sure = false;   /* the step's word needs no other */
+	bool global = false; /* the word before */
 	*at = (struct log_place){0};
 	if (of_espnet(s, at))
 		return true;
@@ -266,8 +270,10 @@ acc_log_place(struct acc_str s, struct log_place *at)
 		struct acc_str w = {p, (uint32_t)(q - p)};
 		if (w.n == 0)
 			q += q < end;
-		else if ((p == s.p || (p[-1] != '/' && p[-1] != '.')) && look(w, end, at, &sure))
+		else if ((p == s.p || (p[-1] != '/' && p[-1] != '.')) &&
+			 look(w, global, end, at, &sure))
 			break;
+		global = w.n > 0 ? acc_str_is(w, "global") : global;
 	}
 	if (!at->has_step && at->episode) {
 		at->has_step = true;
@@ -333,7 +339,10 @@ int64_t
 acc_log_through(struct log_reader *g, const struct log_place *at, bool evaluates)
 {
 	if (evaluates)
-		return g->has_step ? g->step : at->has_step ? at->step : at->epoch;
+		return at->global     ? at->step
+		       : g->has_step  ? g->step
+		       : at->has_step ? at->step
+				      : at->epoch;
 	if (!at->has_epoch || !at->has_step)
 		return at->has_step ? at->step : at->epoch;
 	return acc_count_through(&g->count, at);
@@ -381,31 +390,6 @@ acc_log_rank(struct acc_str *s, int64_t *rank)
 		}
 	}
 	return false;
-}
-
-/* A count that has risen, and falls to where it began, is that of another run. */
-static void
-rise(struct log_reader *g, struct log_rise *r, int64_t n)
-{
-	if (r->seen && r->rose >= RUN_LEAST && n <= r->first && n < r->last) {
-		g->anew_line = g->anew == 0 ? g->line : g->anew_line;
-		g->anew += g->anew == 0 || g->anew_last != g->line;
-		g->anew_last = g->line;
-		r->rose = 0;
-	}
-	r->first = r->seen ? r->first : n;
-	r->rose += r->seen && n > r->last;
-	r->seen = true;
-	r->last = n;
-}
-
-void
-acc_log_run(struct log_reader *g, const struct log_place *at, int64_t step)
-{
-	if (at->has_epoch)
-		rise(g, &g->epochs, at->epoch);
-	if (at->has_step)
-		rise(g, &g->steps, step);
 }
 
 void

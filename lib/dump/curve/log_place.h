@@ -13,15 +13,13 @@ struct log_place {
 	bool has_step, has_epoch;
 	bool anew;    /* the step is one of the epoch's, by its form */
 	bool episode; /* the epoch is an episode, or the step is where the line names no other */
+	bool global;  /* it says of its step that it is the run's */
 	int64_t step, of; /* of: steps in all, as printed behind the step; 0: not said */
 	int64_t epoch;
 	struct acc_str word;    /* what the log calls a step, or its epoch */
 	struct acc_str part[2]; /* where it says so: no curves */
 	int parts;
 };
-
-/* A line of training is there, `step` counted through: does another run begin behind the first? */
-void acc_log_run(struct log_reader *g, const struct log_place *at, int64_t step);
 
 /* The place that a line names: its first step, with its epoch where it names that, too. False:
  * none. */
