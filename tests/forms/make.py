@@ -268,6 +268,18 @@ form("timesteps.csv", "csv", "a column of total timesteps", "baselines", "logger
      lines(lambda i: f"{i}.5%,{(i + 1) * 1024},{2.5 - i * .1:.2f}", range(3)))
 form("overrides.yaml", "yaml", "Hydra's overrides", "hydra-core 1.3", ".hydra/overrides.yaml",
      "experiment=tt; lr=0.1", "- experiment=tt\n- +lr=0.1\n")
+form("joined.log", "log", "an evaluation by a joined word", "anybody", "-",
+     "loss 3 1 0.5 3 0.3; eval_loss 3 1 0.7 3 0.5",
+     lines(lambda e: f"[Train] Epoch 00{e}: loss = {.6 - e * .1:.4f}\n[Diff-Val(Test-Normal)] Epoch 00{e} (Deterministic): "
+           f"loss = {.8 - e * .1:.4f}", (1, 2, 3)))
+form("stepless.log", "log", "boxes without a step", "baselines", "logger", "loss 3 1 2.5 3 2.3; kl 3 1 0.5 3 0.3",
+     lines(lambda i: f"{'-' * 20}\n| loss  | {2.5 - i * .1:.2f} |\n| kl    | {.5 - i * .1:.2f} |\n{'-' * 20}", range(3)))
+form("stepless.csv", "csv", "losses without a column of steps", "pandas", "to_csv(index=False)",
+     "loss 3 1 0.5 3 0.3; eval_loss 3 1 0.6 3 0.4",
+     "loss,val_loss\n" + lines(lambda i: f"{.5 - i * .1:.2f},{.6 - i * .1:.2f}", range(3)))
+form("losses.json", "trainer_state", "lists under names within names", "anybody", "json.dump",
+     "generator_losses 3 0 3.5 2 3.3; validation/PSNR 3 0 14 2 16",
+     '{"generator_losses": [3.5, 3.4, 3.3], "validation": {"PSNR": [14.0, 15.0, 16.0]}}')
 form("estimator.log", "log", "TensorFlow's estimators", "TensorFlow 1", "LoggingTensorHook",
      "loss 3 0 1 200 0.8; eval_loss 1 201 0.7 201 0.7",
      lines(lambda i: f"INFO:tensorflow:loss = {1 - i * .1:.1f}, step = {i * 100} (9.1 sec)", range(3))

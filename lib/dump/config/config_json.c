@@ -188,6 +188,15 @@ probe(const struct acc_probe *p)
 	return acc_str_is(p->base, "config.json") || acc_str_is(p->base, "ds_config.json") ? 60 : 0;
 }
 
+/* A loss with so many digits was computed: nobody sets it. */
+static bool
+is_result(double v)
+{
+	char text[32];
+	acc_f64_repr(v, text, sizeof text);
+	return strlen(text) >= sizeof "0.12345678" - 1;
+}
+
 /* Of keys that nobody knows: one object of a moderate size, so that no vocabulary or index is taken
  * for a configuration. */
 static int
@@ -208,10 +217,15 @@ search(const struct acc_probe *p)
 		 : fd >= 0 ? p->e->code
 			   : acc_fail(p->e, ACC_EIO, "cannot open:");
 	bool object = rc > 0 && t.type == ACC_JSON_OBJECT;
-	for (; rc > 0 && object; rc = acc_json_next(j, &t, p->e))
+	bool loss = false, result = false;
+	for (; rc > 0 && object && !result; rc = acc_json_next(j, &t, p->e)) {
 		values += t.type >= ACC_JSON_STRING;
+		if (t.type == ACC_JSON_KEY)
+			loss = acc_str_ends(t.s, "loss") || acc_str_ends(t.s, "losses");
+		result = loss && t.type == ACC_JSON_FLOAT && is_result(t.f);
+	}
 	acc_json_close(j);
-	return acc_dump_sure(rc < 0 ? rc : object && values > 0, OWN_SURE);
+	return acc_dump_sure(rc < 0 ? rc : object && values > 0 && !result, OWN_SURE);
 }
 
 static int

@@ -255,6 +255,8 @@ unwrap(struct params *ps)
 			return;
 		values += dot != NULL && acc_str_ends(k, ".value");
 	}
+	if (ps->n > 0 && acc_str_starts(ps->p[ps->n - 1].key, "_wandb."))
+		values++;
 	for (size_t i = 0; i < ps->n && values > 0; i++) {
 		struct param p = ps->p[i];
 		const char *dot = memchr(p.key.p, '.', p.key.n);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "dump/curve/curve_csv.h"
+#include "dump/curve/log_pairs.h"
 #include "dump/curve/log_place.h"
 #include "dump/place.h"
 #include "dump/say.h"
@@ -26,6 +27,7 @@ struct sheet {
 	struct acc_str prefix; /* which stands before its tags */
 	enum curve_class cls;
 	uint64_t points;
+	int64_t row;       /* so far, where no column is one of steps */
 	uint64_t last_run; /* hash of the run and rank of the row before */
 	bool guarded;      /* said that rows of one step are of several things */
 	int epoch;         /* a column beside that of steps, which may count anew in each; -1 */
@@ -72,6 +74,16 @@ is_monitor_v2(const struct acc_str *f, size_t n)
 	       acc_str_is(f[2], "module_name") && acc_str_is(f[3], "scope");
 }
 
+/* A loss among the names: what was logged, if no row says when. */
+static bool
+has_loss(const struct acc_str *f, size_t n)
+{
+	bool found = false;
+	for (size_t i = 0; i < n; i++)
+		found = found || acc_log_is_loss(acc_str_trim(f[i]));
+	return found;
+}
+
 /* Which columns are no curves of their own. < 0: none is one of steps. */
 static int
 roles(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
@@ -90,7 +102,7 @@ roles(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 		s->step = find(f, n, weak_steps);
 	if (s->step == s->epoch)
 		s->epoch = -1;
-	if (s->step < 0 || n < 2)
+	if (n < 2 || (s->step < 0 && !has_loss(f, n)))
 		return acc_fail(e, ACC_EFORMAT, "no curves: no column is one of steps");
 	s->value = find(f, n, values);
 	if (s->monitor) {
@@ -279,11 +291,14 @@ put_row(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 	struct acc_str run = s->cv.run;
 	int last = s->step > s->name ? s->step : s->name, rc = 0;
 	bool looked = false;
-	if (n != s->n || (size_t)last >= n) {
+	if (n != s->n || last >= (int)n) {
 		trouble(s, "left out, it has a different number of columns:", f[0]);
 		return 0;
 	}
-	if (!step_of(f[s->step], &p.step)) {
+	p.counted = s->step < 0;
+	if (p.counted) {
+		p.step = ++s->row;
+	} else if (!step_of(f[s->step], &p.step)) {
 		if (f[s->step].n > 0)
 			trouble(s, "left out, the step is no integer:", f[s->step]);
 		return 0;
@@ -542,7 +557,7 @@ probe(const struct acc_probe *p)
 		return 90;
 	if (find(f, n, steps) >= 0)
 		return named ? 70 : 40;
-	return named && find(f, n, weak_steps) == 0 ? 50 : 0;
+	return named && find(f, n, weak_steps) == 0 ? 50 : named && has_loss(f, n) ? 30 : 0;
 }
 
 const struct acc_dump acc_dump_curve_csv = {

@@ -115,8 +115,9 @@ static void
 vary(struct log_guess *u, uint64_t key, double v)
 {
 	const size_t i = key % (sizeof u->was / sizeof *u->was);
+	if (u->was[i].key != 0 && u->was[i].key != key)
+		return; /* of names that meet in one place the first counts */
 	u->varied = u->varied || (u->was[i].key == key && u->was[i].v != v);
-	u->again_same += u->was[i].key == key && u->was[i].v == v;
 	u->was[i].key = key;
 	u->was[i].v = v;
 }
@@ -159,8 +160,13 @@ acc_log_hold(struct log_reader *g, struct acc_str tag, const struct acc_literal 
 {
 	struct log_held *h = &g->held;
 	g->kept = true;
-	if (g->dry || h->n == LOG_HELD)
+	if (h->n == LOG_HELD)
 		return 0;
+	if (g->dry) {
+		vary(&g->guess, acc_hash(tag.p, tag.n), v->v);
+		h->n++;
+		return 0;
+	}
 	const char *copy = acc_arena_copy(&h->mem, tag.p, tag.n);
 	if (copy == NULL)
 		return acc_nomem(e);
@@ -175,8 +181,10 @@ acc_log_let_go(struct log_reader *g, int64_t step, struct acc_err *e)
 	struct log_held *h = &g->held;
 	uint64_t line = g->line;
 	int rc = 0;
-	if (h->n == 0)
+	if (h->n == 0 || g->dry) {
+		h->n = 0;
 		return 0;
+	}
 	g->line = h->line;
 	acc_log_step(g, step);
 	for (int i = 0; i < h->n && rc == 0; i++)
@@ -419,7 +427,7 @@ borne_out(int grammar, const struct words *w, const uint8_t *p, size_t n, bool k
 		d->guess.ordinal = true;
 		dry_run(d, w, p, n, &v);
 	}
-	return v.moved && (d->guess.varied || d->guess.again_same == 0) && v.guessed >= g->guess &&
+	return v.moved && (d->guess.varied || v.losses[1] > 0) && v.guessed >= g->guess &&
 	       d->guess.again <= d->guess.losses / 4 &&
 	       (!g->all || (v.guessed >= v.lines - v.lines / 10 - 1 &&
 				   d->guess.falls <= v.guessed / 4)) &&

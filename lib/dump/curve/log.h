@@ -49,16 +49,16 @@ struct log_guess {
 	bool announced;    /* the line before says that an evaluation comes, */
 	bool has_epoch;    /* after this epoch */
 	int64_t epoch;
-	bool ordinal;          /* lines of an epoch name that alone, and are counted: */
-	uint64_t counted_key;  /* those with this loss */
-	uint64_t step_keys[8]; /* names in lines with a step, by their hashes; */
-	bool has_step_keys;    /* a loss among them */
-	bool varied; /* a number is another than it was, and how many are the same, of the last: */
-	unsigned again_same;
+	bool ordinal;               /* lines of an epoch name that alone, and are counted: */
+	uint64_t counted_key;       /* those with this loss */
+	uint64_t step_keys[8];      /* names in lines with a step, by their hashes; */
+	bool has_step_keys;         /* a loss among them */
+	bool coarse, stepped_boxes; /* boxes have a step: one that is rounded; one at all */
+	bool varied;                /* a number is another than it was: */
 	struct {
 		uint64_t key;
 		double v;
-	} was[16];
+	} was[64];
 	unsigned falls; /* lines whose step is none behind that of the line before */
 };
 

@@ -80,14 +80,18 @@ box(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	char tag[200];
 	const int what = of_box(s, &key, &value);
 	if (what == 2) {
-		const int64_t step = u->place;
 		const bool placed = u->placed;
 		u->placed = false;
 		u->header[0] = '\0';
-		if (!placed) {
+		if (g->dry)
+			u->ordinal = u->coarse || !u->stepped_boxes;
+		if (g->held.n == 0 || (!placed && !u->ordinal)) {
 			g->held.n = 0;
 			return 0;
 		}
+		const int64_t step = u->ordinal ? ++g->ordinal : u->place;
+		if (u->ordinal)
+			snprintf(u->step, sizeof u->step, "number of the box");
 		acc_log_step(g, step);
 		g->counted = u->ordinal;
 		int rc = acc_log_let_go(g, step, e);
@@ -102,13 +106,11 @@ box(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	if (!number(value.p, value.p + value.n, &v))
 		return 0;
 	if (v.v == floor(v.v) && fabs(v.v) < 0x1p53 && ACC_LOG_IS(key, steps) && !u->placed) {
-		/* 1.03e+04 is that of several boxes: they are counted. */
-		g->kept = true;
-		u->ordinal = u->ordinal || !v.integer;
-		u->placed = true;
-		u->place = u->ordinal ? ++g->ordinal : (int64_t)v.v;
-		snprintf(u->step, sizeof u->step, "%.*s",
-			ACC_PRS(u->ordinal ? ACC_STR("number of the box") : key));
+		/* 1.03e+04 is that of several boxes: they are counted, as those without a step. */
+		u->coarse = u->coarse || !v.integer;
+		g->kept = u->placed = u->stepped_boxes = true;
+		u->place = (int64_t)v.v;
+		snprintf(u->step, sizeof u->step, "%.*s", ACC_PRS(key));
 	} else {
 		const int n = snprintf(tag, sizeof tag, "%s%.*s", u->header, ACC_PRS(key));
 		return acc_log_hold(g,

@@ -125,7 +125,8 @@ is_log(const struct pair *f, int n, int64_t *step, bool *has_step, bool *train)
 		}
 		rl = rl || acc_str_is(k, "time/total_timesteps");
 		*train = *train || acc_str_is(k, "loss");
-		loss = loss || acc_str_is(k, "loss") || acc_str_ends(k, "_loss");
+		loss = loss || acc_str_is(k, "loss") || acc_str_ends(k, "_loss") ||
+		       acc_str_ends(k, "/loss");
 		rate = rate || acc_str_is(k, "train_lr");
 		when = when || rate || acc_str_is(k, "epoch") || acc_str_is(k, "learning_rate") ||
 		       acc_str_is(k, "lr");

@@ -202,11 +202,13 @@ note_again(struct log_reader *g, struct acc_str s, const struct log_pair *f, int
 	int i = 0;
 	while (i < n && !is_loss(&f[i]))
 		i++;
+	if (i == n)
+		return;
+	u->losses++;
 	/* Keras shows a bar's last mean twice. */
-	if (i == n || (leading(acc_str_trim(s), &k, &of, &bar) && bar))
+	if (leading(acc_str_trim(s), &k, &of, &bar) && bar)
 		return;
 	const uint64_t key = acc_hash(f[i].key.p, f[i].key.n);
-	u->losses++;
 	u->again += u->has_before && u->before == step && u->before_rank == rank &&
 		    u->before_key == key && u->before_value != f[i].v.v;
 	u->has_before = true;

@@ -356,8 +356,8 @@ acc_log_mode(struct acc_str s)
 	static const char *const test[] = {"test", "testing"};
 	const char *p = s.p, *end = p + s.n, *q;
 	for (; p < end; p = q) {
-		for (q = p; q < end && (letter(*q) || *q == '_' || *q == '-' || *q == '/' ||
-					       (*q >= '0' && *q <= '9'));
+		for (q = p; q < end &&
+			    (letter(*q) || *q == '_' || *q == '/' || (*q >= '0' && *q <= '9'));
 			q++)
 			;
 		struct acc_str w = {p, (uint32_t)(q - p)};

@@ -17,7 +17,7 @@ among(char c, const char *of)
 static bool
 is_rate(struct acc_str s)
 {
-	static const char *const marks[] = {"it/s", "s/it", "/sec", "/s]", "/step"};
+	static const char *const marks[] = {"it/s", "s/it", "/sec", "/s]", "/step", "ETA"};
 	bool found = false;
 	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
 		found = found || acc_log_find(s, marks[i]) != NULL;

@@ -39,6 +39,8 @@ is_columns(struct acc_str s)
 {
 	const char *p = s.p + 1, *end = s.p + s.n, *loss = memmem(s.p, s.n, "loss\":", 6);
 	unsigned n = 0;
+	if (loss == NULL && (loss = memmem(s.p, s.n, "losses\":", 8)) != NULL)
+		loss += 2;
 	while (p < end && *p != ':' && *p != '{' && *p != '[')
 		p++;
 	if (p == end || *p != ':' || loss == NULL)
@@ -170,15 +172,28 @@ column(struct curves *cv, struct acc_json *j, struct acc_str tag, struct acc_err
 	return rc;
 }
 
-/* Over what is left of an object. 1 or < 0. */
+/* What stands under a key: a list, or lists under names of their own. 1 or < 0. */
 static int
-skip_object(struct acc_json *j, struct acc_err *e)
+columns_of(struct curves *cv, struct acc_json *j, struct acc_str tag, struct acc_err *e)
 {
 	struct acc_json_tok t;
-	int rc = 1;
-	for (int depth = 1; depth > 0 && (rc = acc_json_next(j, &t, e)) > 0;)
+	char name[256];
+	struct acc_str key = tag;
+	int rc, depth = 0;
+	while ((rc = acc_json_next(j, &t, e)) > 0) {
 		depth += (t.type == ACC_JSON_OBJECT) - (t.type == ACC_JSON_OBJECT_END);
-	return rc;
+		if (t.type == ACC_JSON_KEY) {
+			const int n = snprintf(name, sizeof name, "%.*s/%.*s", ACC_PRS(tag),
+				t.s.n < 100 ? (int)t.s.n : 100, t.s.p);
+			key = (struct acc_str){name,
+				n < (int)sizeof name ? (uint32_t)n : (uint32_t)sizeof name - 1};
+		} else if (t.type == ACC_JSON_ARRAY && (rc = column(cv, j, key, e)) < 0) {
+			return rc;
+		}
+		if (depth == 0)
+			return 1;
+	}
+	return rc < 0 ? rc : 1;
 }
 
 static int
@@ -198,12 +213,8 @@ top(struct curves *cv, struct acc_json *j, const char *path, bool columns, struc
 			char tag[256];
 			struct acc_str name = {tag, (uint32_t)snprintf(tag, sizeof tag, "%.*s",
 							    t.s.n < 255 ? (int)t.s.n : 255, t.s.p)};
-			if (!columns)
-				rc = acc_json_skip(j, e) < 0 ? -1 : 1;
-			else if ((rc = acc_json_next(j, &t, e)) > 0 && t.type == ACC_JSON_ARRAY)
-				rc = column(cv, j, name, e) < 0 ? -1 : 1;
-			else if (rc > 0 && t.type == ACC_JSON_OBJECT)
-				rc = skip_object(j, e);
+			rc = !columns ? acc_json_skip(j, e) : columns_of(cv, j, name, e);
+			rc = rc < 0 ? -1 : 1;
 			continue;
 		}
 		rc = acc_json_next(j, &t, e);
