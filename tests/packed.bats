@@ -144,6 +144,60 @@ END
 	compare 1 base.safetensors bad-layers.safetensors
 }
 
+@test "torchao's subclasses: what they stand for, and that they are those of a model" {
+	tar -xzf "$BATS_TEST_DIRNAME/data/weights/torchao.tar.gz"
+	for x in int8 int4 float8 float8-one nvfp4 mxfp8; do
+		for e in pt safetensors; do
+			# As torchao's own dequantize() has it, which rounds to bf16.
+			run -0 accdiff -f json $x.$e means-$x.safetensors
+			compare 0 $x.$e hf.safetensors
+			[[ $text == "3 tensors compared: 1 with the same values, 2 the same within the rounding of their quantized format"* ]]
+		done
+		compare 0 hf.safetensors $x.pt
+		compare 1 $x-layers.pt hf.safetensors
+		[[ $text == *"2 with other values"*" times what the rounding of its format can do"* ]]
+	done
+	compare 0 int4.pt nvfp4.safetensors
+	compare 1 int4-scales.pt hf.safetensors
+	[ "$(accdump-read nvfp4.pt | accfmt --json | jq -c 'select(.name == "model.layers.0.up_proj.weight") |
+		[.shape, .dtype, ."dtype.raw", .enc]')" = '[[160,64],"f32","torchao","grid"]' ]
+	# A scale that is another by a factor, all of which the coarse grid would pass.
+	/usr/bin/python3 - <<'END'
+import json, struct
+with open("nvfp4.safetensors", "rb") as f:
+    data = bytearray(f.read())
+n = struct.unpack("<Q", data[:8])[0]
+for k, x in json.loads(data[8:8 + n]).items():
+    if k.endswith("0.up_proj._weight_per_tensor_scale") or k.endswith("0.up_proj._weight_scale"):
+        a = 8 + n + x["data_offsets"][0]
+        if x["dtype"] == "F32":
+            data[a:a + 4] = struct.pack("<f", 1.25 * struct.unpack("<f", data[a:a + 4])[0])
+            break
+else:
+    raise SystemExit("no scale of all")
+with open("x.safetensors", "wb") as f:
+    f.write(data)
+END
+	compare 1 x.safetensors hf.safetensors
+	[[ $text == *" 1 with other values; first model.layers.0.up_proj.weight, "*"; by a factor that rounding does not leave"* ]]
+}
+
+@test "weights in few bits in files of torch.save" {
+	mkdir ao
+	tar -C ao -xzf "$BATS_TEST_DIRNAME/data/weights/torchao.tar.gz"
+	for x in gptq-4 awq nf4-nested ct-4-zeros ct-nvfp4 bnb8; do
+		compare 0 ao/$x.bin ao/packed-hf.safetensors
+		[[ $text == "3 tensors compared: 1 with the same values, 2 the same within the rounding of their quantized format"* ]]
+		compare 0 ao/$x.bin "${x/bnb8/int8}.safetensors"
+		[[ $text == "3 tensors compared: 3 with the same values"* ]]
+		sed 's/layers\.0/layers.x/g; s/layers\.1/layers.0/g; s/layers\.x/layers.1/g' "${x/bnb8/int8}.safetensors" >x.safetensors
+		compare 1 ao/$x.bin x.safetensors
+	done
+	# What belongs together, in two files of an index.
+	compare 0 ao/shards gptq-4.safetensors
+	[[ $text == "3 tensors compared: 3 with the same values"* ]]
+}
+
 @test "a step of the optimizer further" {
 	/usr/bin/python3 -B - "$BATS_TEST_DIRNAME/data" <<'END'
 import sys

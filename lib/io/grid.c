@@ -34,7 +34,8 @@ bool
 acc_grid_named(struct acc_str raw)
 {
 	return begins(raw, "GPTQ") || begins(raw, "AWQ") || begins(raw, "compressed-tensors") ||
-	       begins(raw, "FP8 in blocks") || begins(raw, "bitsandbytes");
+	       begins(raw, "FP8 in blocks") || begins(raw, "bitsandbytes") ||
+	       begins(raw, "torchao");
 }
 
 bool
@@ -111,7 +112,14 @@ acc_grid_read(const struct acc_parts *p, struct acc_grid *g, uint64_t *count, st
 		*(g->index_rows ? &gr : &gc) = 1;
 	}
 	const int64_t size = acc_dtype_of(acc_grid_type(g->scale_type))->size;
-	good = good && holds(p, g->scale, gr, g->scale_pitch, gc, size);
+	if (g->tiled != 0)
+		good = good && g->tiled == 1 && size == 1 && g->index < 0 && g->zero.part < 0 &&
+		       g->inner_table < 0 && g->col_group >= 16 &&
+		       g->scale_pitch == groups(gc, ACC_TILE_COLS) &&
+		       holds(p, g->scale, groups(gr, ACC_TILE_ROWS), ACC_TILE * g->scale_pitch,
+			       ACC_TILE * g->scale_pitch, 1);
+	else
+		good = good && holds(p, g->scale, gr, g->scale_pitch, gc, size);
 	if (g->zero.part >= 0)
 		good = good && is_packed(p, &g->zero, gr, gc);
 	if (g->kind == ACC_CODE_TABLE)

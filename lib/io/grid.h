@@ -28,6 +28,7 @@ enum {
 /* What a code is: a number, one with a sign, a place in a table of f32, or a float of acc_grid_type. */
 enum { ACC_CODE_UNSIGNED, ACC_CODE_SIGNED, ACC_CODE_TABLE, ACC_CODE_FLOAT };
 enum { ACC_GRID_MOST = INT32_MAX, ACC_GRID_INDEX = 1 << 24 };
+enum { ACC_TILE_ROWS = 128, ACC_TILE_COLS = 4, ACC_TILE = ACC_TILE_ROWS * ACC_TILE_COLS };
 
 /* All of it, as so many int64_t. */
 struct acc_grid {
@@ -43,6 +44,9 @@ struct acc_grid {
 	/* Scales of 8 bits that are places in a table of 256, with a scale each `inner_group`, and an offset. */
 	int64_t inner_table, inner_scale, inner_group; /* -1: none */
 	double inner_offset, factor;
+	/* Scales of a byte lie in tiles of 128 rows by 4 columns, as NVIDIA's products take them (cuBLAS, "1D block scaling
+	 * factors layout"): scale_pitch of these side by side. */
+	int64_t tiled;
 };
 enum { ACC_GRID_N = sizeof(struct acc_grid) / sizeof(int64_t) };
 

@@ -148,6 +148,34 @@ struct scale {
 	double value, off;
 };
 
+static struct scale
+plain_scale(const struct acc_gridded *x, const uint8_t *raw)
+{
+	const double v = acc_load_f64(x->scale_type, raw);
+	return (struct scale){v, 0.5 * acc_dtype_of(x->scale_type)->eps * fabs(v)};
+}
+
+/* The same of scales in tiles, of which a row has four bytes in each. */
+static int
+tiled_scales(const struct acc_gridded *x, int64_t row, int64_t col, size_t n, struct scale *out,
+	struct acc_err *e)
+{
+	/* A group has 16 columns at least. */
+	uint8_t raw[(TOGETHER / 16 / ACC_TILE_COLS + 2) * ACC_TILE];
+	const uint64_t in = (uint64_t)(row % 32 * 16 + row % ACC_TILE_ROWS / 32 * ACC_TILE_COLS),
+		       first = (uint64_t)col / ACC_TILE_COLS,
+		       last = ((uint64_t)col + n - 1) / ACC_TILE_COLS;
+	int rc = acc_parted_bytes(x->parts, (uint32_t)x->g.scale,
+		((uint64_t)(row / ACC_TILE_ROWS * x->g.scale_pitch) + first) * ACC_TILE + in,
+		(last - first) * ACC_TILE + ACC_TILE_COLS, raw, e);
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		const uint64_t at = (uint64_t)col + i;
+		out[i] = plain_scale(x,
+			raw + (at / ACC_TILE_COLS - first) * ACC_TILE + at % ACC_TILE_COLS);
+	}
+	return rc;
+}
+
 /* Scales of a row of groups from a column of these on. */
 static int
 scales(const struct acc_gridded *x, int64_t row, int64_t col, size_t n, struct scale *out,
@@ -159,6 +187,8 @@ scales(const struct acc_gridded *x, int64_t row, int64_t col, size_t n, struct s
 	uint8_t raw[TOGETHER * 8];
 	float inner[TOGETHER];
 	uint64_t first = 0;
+	if (g->tiled != 0)
+		return tiled_scales(x, row, col, n, out, e);
 	int rc = acc_parted_bytes(x->parts, (uint32_t)g->scale, at * size, n * size, raw, e);
 	if (rc == 0 && g->inner_table >= 0) {
 		first = at / (uint64_t)g->inner_group;
@@ -172,8 +202,7 @@ scales(const struct acc_gridded *x, int64_t row, int64_t col, size_t n, struct s
 			out[i].value = (double)x->inner.value[raw[i]] * by + g->inner_offset;
 			out[i].off = 0.5 * x->inner.gap[raw[i]] * fabs((double)by);
 		} else {
-			out[i].value = acc_load_f64(x->scale_type, raw + i * size);
-			out[i].off = 0.5 * acc_dtype_of(x->scale_type)->eps * fabs(out[i].value);
+			out[i] = plain_scale(x, raw + i * size);
 		}
 	}
 	return rc;

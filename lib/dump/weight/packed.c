@@ -22,10 +22,20 @@ static const struct {
 			"weight.nested_quant_map", "weight.quant_state.bitsandbytes__nf4",
 			"weight.quant_state.bitsandbytes__fp4"}},
 	[ACC_PACKED_INT8] = {"weight", "bitsandbytes, 8 bits", {"SCB", "weight_format"}},
+	[ACC_PACKED_AO] = {"qdata", "torchao", {"scale", "zero_point", "per_tensor_scale"}},
+	[ACC_PACKED_AO_ST] = {"_weight_qdata", "torchao",
+		{"_weight_scale", "_weight_zero_point", "_weight_per_tensor_scale"}},
 	[ACC_PACKED_LORA] = {"weight", "LoRA", {"lora_A.weight", "lora_B.weight"}},
 	[ACC_PACKED_LORA_IN] = {"base_layer.weight", "LoRA",
 		{"lora_A.default.weight", "lora_B.default.weight"}},
 };
+
+const char *
+acc_packed_word(enum acc_packed_kind kind, int i)
+{
+	return i == 0 ? kinds[kind].head : kinds[kind].part[i - 1];
+}
+
 /* Two numbers, [128, 128]. */
 static void
 block(struct packed_set *p, const struct jnode *n)
@@ -117,6 +127,10 @@ kind_of(struct packed_set *p, struct acc_str stem, struct packed_tensor *head)
 		return head->t->dtype == ACC_I32  ? ACC_PACKED_INTS
 		       : head->t->dtype == ACC_U8 ? ACC_PACKED_FLOATS
 						  : ACC_PACKED_NONE;
+	if (acc_packed_ao(p, ACC_PACKED_AO, stem, head))
+		return ACC_PACKED_AO;
+	if (acc_packed_ao(p, ACC_PACKED_AO_ST, stem, head))
+		return ACC_PACKED_AO_ST;
 	if (!acc_packed_find(p, stem, "weight", head))
 		return ACC_PACKED_NONE;
 	const enum acc_dtype t = head->t->dtype;
@@ -174,10 +188,16 @@ acc_packed(struct packed_set *p, const struct packed_tensor *x, struct packed_we
 	if (x->t->at != NULL)
 		return 0;
 	for (enum acc_packed_kind k = ACC_PACKED_NONE + 1; k < ACC_PACKED_N; k++) {
-		if (stem_of(x->t->name, kinds[k].head, &stem) && kind_of(p, stem, &head) == k &&
+		if (stem_of(x->t->name, kinds[k].head, &stem) &&
+			(stem.n > 0 || k != ACC_PACKED_AO) && kind_of(p, stem, &head) == k &&
 			head.t == x->t) {
 			*out = (struct packed_weight){.raw = kinds[k].raw};
-			const char *name = acc_arena_printf(&p->mem, "%.*sweight", ACC_PRS(stem));
+			/* A subclass's own tensors are behind its name. */
+			const char *name = k == ACC_PACKED_AO
+						   ? acc_arena_printf(&p->mem, "%.*s",
+							     (int)stem.n - 1, stem.p)
+						   : acc_arena_printf(&p->mem, "%.*sweight",
+							     ACC_PRS(stem));
 			if (name == NULL)
 				return acc_nomem(e);
 			out->name = acc_str(name);

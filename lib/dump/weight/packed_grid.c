@@ -7,9 +7,9 @@
 #include "dump/jtree.h"
 
 /* A part of it of this word; -1: there is none. */
-static int64_t
-add_part(struct packed_set *p, struct packed_weight *w, struct acc_str stem, const char *word,
-	struct packed_tensor *x)
+int64_t
+acc_packed_part(struct packed_set *p, struct packed_weight *w, struct acc_str stem,
+	const char *word, struct packed_tensor *x)
 {
 	return acc_packed_find(p, stem, word, x) ? acc_packed_add(p, w, x) : -1;
 }
@@ -41,9 +41,9 @@ turned(struct packed_set *p, enum acc_packed_kind kind, struct acc_str stem, str
 	struct packed_tensor q, s, z, x;
 	acc_packed_find(p, stem, "qweight", &q);
 	g->code.part = acc_packed_add(p, w, &q);
-	g->scale = add_part(p, w, stem, "scales", &s);
-	g->zero.part = add_part(p, w, stem, "qzeros", &z);
-	g->index = kind == ACC_PACKED_GPTQ ? add_part(p, w, stem, "g_idx", &x) : -1;
+	g->scale = acc_packed_part(p, w, stem, "scales", &s);
+	g->zero.part = acc_packed_part(p, w, stem, "qzeros", &z);
+	g->index = kind == ACC_PACKED_GPTQ ? acc_packed_part(p, w, stem, "g_idx", &x) : -1;
 	const int64_t out = s.t->shape[1], groups = s.t->shape[0];
 	if (z.t->ndim != 2 || z.t->shape[0] != groups || groups < 1 || out < 1)
 		return misfit(w, "scales or qzeros");
@@ -88,8 +88,8 @@ turned(struct packed_set *p, enum acc_packed_kind kind, struct acc_str stem, str
 }
 
 /* Scales of rows by groups of columns; or of blocks, of which the last of an axis may be smaller; or one of all. */
-static int
-scaled(const struct packed_set *p, const struct packed_tensor *s, struct acc_grid *g,
+int
+acc_packed_scaled(const struct packed_set *p, const struct packed_tensor *s, struct acc_grid *g,
 	struct packed_weight *w)
 {
 	static const int64_t usual[] = {128, 64, 32, 256, 16, 512};
@@ -119,8 +119,9 @@ scaled(const struct packed_set *p, const struct packed_tensor *s, struct acc_gri
 }
 
 /* The same shape as x, but for the last axis. */
-static void
-shape_of(struct packed_weight *w, struct acc_grid *g, const struct acc_st_tensor *x, int64_t cols)
+void
+acc_packed_shape(struct packed_weight *w, struct acc_grid *g, const struct acc_st_tensor *x,
+	int64_t cols)
 {
 	g->rows = 1;
 	w->ref.ndim = x->ndim;
@@ -132,8 +133,8 @@ shape_of(struct packed_weight *w, struct acc_grid *g, const struct acc_st_tensor
 }
 
 /* The bytes of a small tensor. */
-static int
-bytes_of(struct packed_set *p, const struct packed_tensor *x, void *out, size_t n,
+int
+acc_packed_bytes(struct packed_set *p, const struct packed_tensor *x, void *out, size_t n,
 	struct acc_err *e)
 {
 	int fd = x->t->len != n ? acc_fail(e, ACC_EFORMAT, "%.100s: of %llu bytes", x->t->name.p,
@@ -158,7 +159,7 @@ columns(struct packed_set *p, struct acc_str stem, int64_t words, int64_t *cols,
 		x.t->ndim != 1 || x.t->shape[0] < 2 || x.t->shape[0] > 4)
 		return acc_fail(e, ACC_EFORMAT,
 			"there is no weight_shape that says how many columns it has");
-	int rc = bytes_of(p, &x, shape, (size_t)x.t->shape[0] * sizeof *shape, e);
+	int rc = acc_packed_bytes(p, &x, shape, (size_t)x.t->shape[0] * sizeof *shape, e);
 	if (rc < 0)
 		return rc;
 	*cols = (int64_t)le64toh((uint64_t)shape[x.t->shape[0] - 1]);
@@ -181,12 +182,12 @@ integers(struct packed_set *p, struct acc_str stem, const struct packed_tensor *
 	int rc = columns(p, stem, words, &cols, &bits, &w->bad);
 	if (rc < 0)
 		return rc;
-	shape_of(w, g, head->t, cols);
+	acc_packed_shape(w, g, head->t, cols);
 	g->code = packed(acc_packed_add(p, w, head), bits, 32, 0, words, ACC_CODES_LOW);
 	g->kind = ACC_CODE_UNSIGNED;
-	g->scale = add_part(p, w, stem, "weight_scale", &s);
-	g->index = add_part(p, w, stem, "weight_g_idx", &x);
-	rc = scaled(p, &s, g, w);
+	g->scale = acc_packed_part(p, w, stem, "weight_scale", &s);
+	g->index = acc_packed_part(p, w, stem, "weight_g_idx", &x);
+	rc = acc_packed_scaled(p, &s, g, w);
 	if (!acc_packed_find(p, stem, "weight_zero_point", &z)) {
 		g->add = 1 << (bits - 1);
 		return rc;
@@ -206,12 +207,12 @@ floats(struct packed_set *p, struct acc_str stem, const struct packed_tensor *he
 	const int64_t half = head->t->ndim > 1 ? head->t->shape[head->t->ndim - 1] : 0;
 	if (half < 1 || half > ACC_GRID_MOST / 2)
 		return misfit(w, "its shape");
-	shape_of(w, g, head->t, half * 2);
+	acc_packed_shape(w, g, head->t, half * 2);
 	g->code = packed(acc_packed_add(p, w, head), 4, 8, 0, half, ACC_CODES_LOW);
 	g->kind = ACC_CODE_FLOAT + acc_grid_type_of(ACC_F4E2M1);
-	g->scale = add_part(p, w, stem, "weight_scale", &s);
-	g->divisor = add_part(p, w, stem, "weight_global_scale", &x);
-	int rc = scaled(p, &s, g, w);
+	g->scale = acc_packed_part(p, w, stem, "weight_scale", &s);
+	g->divisor = acc_packed_part(p, w, stem, "weight_global_scale", &x);
+	int rc = acc_packed_scaled(p, &s, g, w);
 	/* MXFP4 has exponents, as bytes. */
 	if (s.t->dtype == ACC_U8)
 		g->scale_type = acc_grid_type_of(ACC_F8E8M0);
@@ -226,20 +227,20 @@ bytes(struct packed_set *p, enum acc_packed_kind kind, struct acc_str stem,
 	const bool whole = head->t->dtype == ACC_I8;
 	if (head->t->ndim < 1)
 		return misfit(w, "its shape");
-	shape_of(w, g, head->t, head->t->shape[head->t->ndim - 1]);
+	acc_packed_shape(w, g, head->t, head->t->shape[head->t->ndim - 1]);
 	g->code = packed(acc_packed_add(p, w, head), 8, 8, 0, g->cols, ACC_CODES_LOW);
 	g->kind = whole ? (int64_t)ACC_CODE_SIGNED
 			: ACC_CODE_FLOAT + acc_grid_type_of(head->t->dtype);
-	g->scale = add_part(p, w, stem,
+	g->scale = acc_packed_part(p, w, stem,
 		kind == ACC_PACKED_INT8     ? "SCB"
 		: kind == ACC_PACKED_BLOCKS ? "weight_scale_inv"
 					    : "weight_scale",
 		&s);
 	g->factor = kind == ACC_PACKED_INT8 ? 1.0 / 127 : 1;
-	int rc = scaled(p, &s, g, w);
+	int rc = acc_packed_scaled(p, &s, g, w);
 	if (rc < 0 || kind != ACC_PACKED_SCALED)
 		return rc;
-	g->index = add_part(p, w, stem, "weight_g_idx", &x);
+	g->index = acc_packed_part(p, w, stem, "weight_g_idx", &x);
 	if (whole && acc_packed_find(p, stem, "weight_zero_point", &z) && z.t->dtype == ACC_I8)
 		g->zero = packed(acc_packed_add(p, w, &z), 8, 8, 0, g->scale_pitch, ACC_CODES_LOW);
 	return 0;
@@ -306,14 +307,14 @@ four_bits(struct packed_set *p, struct acc_str stem, const struct packed_tensor 
 	g->kind = ACC_CODE_TABLE;
 	g->code = packed(acc_packed_add(p, w, head), 4, 8, 0, (int64_t)head->t->len,
 		ACC_CODES_HIGH);
-	g->scale = add_part(p, w, stem, "weight.absmax", &s);
+	g->scale = acc_packed_part(p, w, stem, "weight.absmax", &s);
 	g->scale_type = acc_grid_type_of(s.t->dtype);
-	g->table = add_part(p, w, stem, "weight.quant_map", &x);
+	g->table = acc_packed_part(p, w, stem, "weight.quant_map", &x);
 	if (s.t->dtype != ACC_U8)
 		return 0;
 	const struct jnode *off = jtree_get(root, "nested_offset");
-	g->inner_table = add_part(p, w, stem, "weight.nested_quant_map", &x);
-	g->inner_scale = add_part(p, w, stem, "weight.nested_absmax", &x);
+	g->inner_table = acc_packed_part(p, w, stem, "weight.nested_quant_map", &x);
+	g->inner_scale = acc_packed_part(p, w, stem, "weight.nested_absmax", &x);
 	g->inner_group = number(root, "nested_blocksize");
 	g->inner_offset = off != NULL && off->type == ACC_JSON_FLOAT
 				  ? off->f
@@ -341,7 +342,9 @@ acc_packed_grid(struct packed_set *p, enum acc_packed_kind kind, struct acc_str 
 		 : kind == ACC_PACKED_INTS                         ? integers(p, stem, head, &g, w)
 		 : kind == ACC_PACKED_FLOATS                       ? floats(p, stem, head, &g, w)
 		 : kind == ACC_PACKED_NF4                          ? four_bits(p, stem, head, &g, w)
-					  : bytes(p, kind, stem, head, &g, w);
+		 : kind == ACC_PACKED_AO || kind == ACC_PACKED_AO_ST
+			 ? acc_packed_ao_grid(p, kind, stem, head, &g, w)
+			 : bytes(p, kind, stem, head, &g, w);
 	memcpy(w->rows, &g, sizeof g);
 	if (rc == 0)
 		rc = acc_grid_read(&r->parts, &g, &count, &w->bad);

@@ -1,5 +1,6 @@
 #include "dump/weight/ptfile.h"
 #include "dump/op/handname.h"
+#include "dump/weight/ptpacked.h"
 
 #include <unistd.h>
 
@@ -117,6 +118,9 @@ leaf(void *arg, const struct acc_torch_leaf *l)
 	}
 	if (l->in_dict && a.pass.n == 0) {
 		/* A state dict: its file's name says nothing. */
+		rc = f->packed != NULL ? acc_ptpacked(f->packed, f, l, f->e) : 0;
+		if (rc != 0)
+			return rc < 0 ? rc : 0;
 		return acc_dump_ptleaf(f, l, l->path, NULL);
 	}
 	return acc_dump_ptleaf(f, l, name, &a);

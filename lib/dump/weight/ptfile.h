@@ -25,6 +25,7 @@ struct ptfile {
 	/* Or NULL: asked first for each leaf. 1: it is taken care of. */
 	int (*own)(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct acc_err *e);
 	void *arg;
+	struct ptpacked *packed; /* or NULL: asked for what is in a dict */
 	struct acc_file_info info;
 	struct acc_err *e;
 	struct acc_arena mem; /* of one leaf */

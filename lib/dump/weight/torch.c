@@ -3,6 +3,7 @@
 #include "dump/op/handname.h"
 #include "dump/place.h"
 #include "dump/weight/ptfile.h"
+#include "dump/weight/ptpacked.h"
 #include "dump/weight/weight_map.h"
 
 #include <fcntl.h>
@@ -75,6 +76,7 @@ struct set {
 	char single[256];       /* or only this file */
 	const char *only;
 	struct acc_map seen; /* with one: the names that its files hold */
+	struct ptpacked packed;
 	struct acc_arena mem;
 };
 
@@ -99,7 +101,8 @@ read_file(struct set *s, const char *file, struct acc_err *e)
 		.stem = acc_dump_stem(file),
 		.apart = s->apart,
 		.own = s->map != NULL ? note : NULL,
-		.arg = s};
+		.arg = s,
+		.packed = s->by_name ? NULL : &s->packed};
 	int rc = acc_dump_ptfile(&f, &bad);
 	if (rc == 0 || bad.code == 0)
 		return rc;
@@ -384,6 +387,8 @@ read_set(struct acc_dump_ctx *c, const char *dir, int dirfd, const char *index, 
 	} else if (rc == 0) {
 		s.apart = s.apart && s.by_name;
 		rc = acc_dump_source(c, &src, e);
+		if (rc == 0 && !s.by_name)
+			rc = acc_ptpacked_begin(&s.packed, &s.w, dirfd, s.files, s.nfiles, e);
 	}
 	for (size_t i = 0; i < s.nfiles && rc == 0; i++)
 		rc = read_file(&s, s.files[i], e);
@@ -392,6 +397,7 @@ read_set(struct acc_dump_ctx *c, const char *dir, int dirfd, const char *index, 
 	acc_dump_weights_end(&s.w, dir);
 	acc_map_release(&s.seen);
 	acc_map_release(&s.keys);
+	acc_ptpacked_release(&s.packed);
 	acc_arena_release(&s.mem);
 	return rc;
 }
@@ -402,12 +408,20 @@ read_one(struct acc_dump_ctx *c, const char *dir, int dirfd, const char *file, c
 	struct acc_err *e)
 {
 	struct weights w = {.c = c, .dir = dir, .io = "param"};
-	struct ptfile f = {.w = &w, .dirfd = dirfd, .file = file, .stem = acc_dump_stem(path)};
+	struct ptpacked packed;
+	struct ptfile f = {.w = &w,
+		.dirfd = dirfd,
+		.file = file,
+		.stem = acc_dump_stem(path),
+		.packed = &packed};
 	struct acc_source src = source;
 	src.root = dir;
-	int rc = acc_dump_source(c, &src, e);
+	int rc = acc_ptpacked_begin(&packed, &w, dirfd, &file, 1, e);
+	if (rc == 0)
+		rc = acc_dump_source(c, &src, e);
 	if (rc == 0)
 		rc = acc_dump_ptfile(&f, e);
+	acc_ptpacked_release(&packed);
 	acc_dump_weights_end(&w, path);
 	return rc;
 }
