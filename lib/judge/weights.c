@@ -74,18 +74,26 @@ is_small(const struct acc_item *it, const struct acc_rec *r)
 	return it->rms > LIMIT_VALUES_SMALL + rtol && (it->ndim > 1 || most > LIMIT_VALUES_NOISE);
 }
 
+/* Is it no other factor that it is off by? */
+static bool
+is_rounding(double along)
+{
+	return along <= LIMIT_REACH_ALONG && along >= LIMIT_REACH_CUT;
+}
+
 /* Of a pair of which a side is quantized: 1, the same within the rounding of its format; 0, not; < 0: nothing says. */
 static int
 rounded(const struct acc_rec *r)
 {
 	static const char *const side[] = {"a.", "b."};
-	double most = NAN, rms = NAN, limit = LIMIT_REACH;
+	double most = NAN, rms = NAN, along = 0, limit = LIMIT_REACH;
+	acc_as_f64(acc_get(r, "", "m.reach.along"), &along);
 	for (int k = 0; k < 2; k++)
 		if (acc_grid_carries(acc_get_text(r, side[k], "dtype.raw")))
 			limit = LIMIT_REACH_CARRIED;
 	if (acc_as_f64(acc_get(r, "", "m.reach"), &most) &&
 		acc_as_f64(acc_get(r, "", "m.reach.rms"), &rms))
-		return most <= limit && rms <= LIMIT_REACH_RMS;
+		return most <= limit && rms <= LIMIT_REACH_RMS && is_rounding(along);
 	for (int k = 0; k < 2; k++) {
 		const struct acc_str raw = acc_get_text(r, side[k], "dtype.raw");
 		if (acc_quant_named(raw) != ACC_STORED || acc_grid_named(raw))
@@ -299,7 +307,7 @@ rests(struct acc_weights *t, bool any, const char *by, const char *id, struct ac
 static const char *
 how_far(struct acc_weights *t, const struct acc_item *it, struct acc_err *e)
 {
-	double out = NAN, rtol = NAN, atol = NAN, rms = NAN, nonfinite = NAN;
+	double out = NAN, rtol = NAN, atol = NAN, rms = NAN, nonfinite = NAN, along = 0;
 	struct acc_rec *r;
 	if (isnan(it->max))
 		return "of a different shape";
@@ -309,12 +317,14 @@ how_far(struct acc_weights *t, const struct acc_item *it, struct acc_err *e)
 	if (nonfinite > 0)
 		return acc_say(&t->c->mem, "NaN or Inf on one side alone in %.0f element%s",
 			nonfinite, nonfinite == 1 ? "" : "s");
+	acc_as_f64(acc_get(r, "", "m.reach.along"), &along);
 	if (acc_as_f64(acc_get(r, "", "m.reach"), &out) &&
 		acc_as_f64(acc_get(r, "", "m.reach.rms"), &rms))
 		return acc_say(&t->c->mem,
 			"off by up to %.2g times what the rounding of its format can do; %.2g in the "
-			"root mean square",
-			out, rms);
+			"root mean square%s",
+			out, rms,
+			!is_rounding(along) ? "; by a factor that rounding does not leave" : "");
 	acc_as_f64(acc_get(r, "", "m.outside"), &out);
 	acc_as_f64(acc_get(r, "", "m.rtol"), &rtol);
 	acc_as_f64(acc_get(r, "", "m.atol"), &atol);

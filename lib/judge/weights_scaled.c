@@ -396,10 +396,13 @@ collect(struct scaling *s, uint32_t i, bool *any, struct acc_err *e)
 	o->side = few[1];
 	o->rows = it->ndim == 2 ? v->ints[0] : 1;
 	o->cols = v->ints[it->ndim - 1];
-	double far = 0;
+	double far = 0, along = 0;
 	acc_as_f64(acc_get(r, "", "m.reach"), &far);
-	o->off = it->ndim == 2 && !(far <= LIMIT_REACH);
-	*any |= o->off;
+	acc_as_f64(acc_get(r, "", "m.reach.along"), &along);
+	o->off = it->ndim == 2 ? !(far <= LIMIT_REACH) || along > LIMIT_REACH_ALONG ||
+					 along < LIMIT_REACH_CUT
+			       : it->rms > acc_dtype_of(ACC_BF16)->eps;
+	*any |= o->off && it->ndim == 2;
 	return 0;
 }
 
@@ -525,7 +528,8 @@ acc_weights_scaled(struct acc_weights *t, struct acc_err *e)
 		rc = find(&s, e);
 	for (uint32_t i = 0; i < s.list.n && rc == 0 && any; i++) {
 		const struct odd *o = &s.list.v[i], *by = o->by == NOBODY ? NULL : &s.list.v[o->by];
-		if (by == NULL || !o->fits)
+		/* A norm that was cast has no factors. */
+		if (by == NULL || !o->fits || (!o->off && !by->off))
 			continue;
 		/* The columns, and what undoes them. */
 		rc = acc_ids_put(&t->folded, o->item, o->by, false, e);

@@ -32,6 +32,8 @@ struct known {
 struct reach {
 	bool is;
 	double max, sum, n; /* sum: of squares */
+	/* Of differences: times the bench's value, squared, and both squared; and of its values, squared. */
+	double cross, square, noise, values;
 };
 
 struct slot {

@@ -9,6 +9,8 @@
 
 /* Both sides, and of each that is quantized how far. */
 enum { SIDES = 2, ALL = 2 * SIDES };
+/* Of a sum of independent differences, standard errors that are chance: of 10,000,000 sums one is beyond 5.4. */
+enum { ERRORS = 6 };
 
 static bool
 is_quantized(const struct side *s)
@@ -68,6 +70,12 @@ add(struct reach *r, const struct walk *w, size_t n)
 		const double x = d == 0 ? 0 : d / far;
 		r->max = x > r->max || isnan(x) ? x : r->max;
 		r->sum += x * x;
+		const int plain = w->pay[SIDES + 1] == NULL;
+		const double b = w->value[plain][i], e = w->value[!plain][i] - b;
+		r->cross += e * b;
+		r->values += b * b;
+		r->square += e * e;
+		r->noise += e * e * b * b;
 	}
 	r->n += (double)n;
 }
@@ -108,7 +116,13 @@ acc_reach_put(struct acc_rec *r, const struct reach *x)
 {
 	if (!x->is)
 		return 0;
+	/* Less what is chance, and what a scale in bf16 rounds by. */
+	const double chance = ERRORS * sqrt(x->noise) + acc_dtype_of(ACC_BF16)->eps * x->values,
+		     beyond = fabs(x->cross) - chance;
 	int rc = acc_add(r, "", "m.reach", acc_f64(x->max));
+	if (rc == 0)
+		rc = acc_add(r, "", "m.reach.rms", acc_f64(x->n > 0 ? sqrt(x->sum / x->n) : 0));
 	return rc < 0 ? rc
-		      : acc_add(r, "", "m.reach.rms", acc_f64(x->n > 0 ? sqrt(x->sum / x->n) : 0));
+		      : acc_add(r, "", "m.reach.along",
+				acc_f64(beyond > 0 ? copysign(beyond, x->cross) / x->square : 0));
 }

@@ -70,13 +70,13 @@ const struct acc_known acc_known[] = {
 	/* measures that are no row of a table, and what went wrong */
 	SIDED("stat.first") SIDED("stat.worst") SIDED("stat.worst.at") SIDED("s.few") WHOLE(
 		"m.mode") WHOLE("m.skip") WHOLE("m.layout") WHOLE("m.padded") WHOLE("m.whole")
-		WHOLE("m.reach") WHOLE("m.reach.rms") WHOLE("m.accuracy") SIDED("err") SIDED(
-			"audit.ok") SIDED("audit.err") SIDED("audit.err_max") SIDED("audit.limit")
-			SIDED("audit.limit_max") SIDED("audit.slope") SIDED("audit.limit_slope")
-				SIDED("audit.form") SIDED("audit.part") SIDED("audit.left") SIDED(
-					"audit.open") SIDED("audit.cause") SIDED("audit.changed")
-					SIDED("audit.doubt") SIDED("audit.skip")
-						SIDED("audit.ranks") SIDED("audit.rule")
+		WHOLE("m.reach") WHOLE("m.reach.rms") WHOLE("m.reach.along") WHOLE(
+			"m.accuracy") SIDED("err") SIDED("audit.ok") SIDED("audit.err")
+			SIDED("audit.err_max") SIDED("audit.limit") SIDED("audit.limit_max") SIDED(
+				"audit.slope") SIDED("audit.limit_slope") SIDED("audit.form")
+				SIDED("audit.part") SIDED("audit.left") SIDED("audit.open") SIDED(
+					"audit.cause") SIDED("audit.changed") SIDED("audit.doubt")
+					SIDED("audit.skip") SIDED("audit.ranks") SIDED("audit.rule")
 	/* sample, rollout */
 	SIDED("sample") SIDED("version") SIDED("finish") SIDED("cached") SIDED("ids") SIDED(
 		"start") SIDED("tokens") SIDED("logp.rollout") SIDED("logp.train") SIDED("logp.ref")
