@@ -265,6 +265,65 @@ compare() { # status, device, bench: the findings in $text
 	[[ $text == *"2 weights of which a part is nowhere on the other side: lm_head.weight"* ]]
 }
 
+@test "a vocabulary that is filled up with anything else, however little of it, is not the same" {
+	/usr/bin/python3 -B - "$BATS_TEST_DIRNAME/data" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import packed
+r = np.random.default_rng(3)
+v = {"model.embed_tokens.weight": r.standard_normal((200, 96)), "model.norm.weight": r.standard_normal(96)}
+packed.save("vocabulary.safetensors", v)
+def padded(name, more):
+    packed.save(name + ".safetensors", {k: np.concatenate([x, more]) if x.ndim == 2 else x for k, x in v.items()})
+zeros = np.zeros((184, 96))
+padded("zeros", zeros)
+padded("last", np.repeat(v["model.embed_tokens.weight"][-1:], 184, 0))
+padded("constant", zeros + 0.01)
+for name, x in (("one", zeros.copy()), ("one-last", np.repeat(v["model.embed_tokens.weight"][-1:], 184, 0))):
+    x[77, 5] += 1
+    padded(name, x)
+END
+	for x in zeros last; do
+		compare 0 $x.safetensors vocabulary.safetensors
+		compare 0 vocabulary.safetensors $x.safetensors
+	done
+	for x in constant one one-last; do
+		compare 1 $x.safetensors vocabulary.safetensors
+		[[ $text == *"1 weight of which a part is nowhere on the other side: model.embed_tokens.weight"* ]]
+		compare 1 vocabulary.safetensors $x.safetensors
+	done
+}
+
+@test "Flax' kernels, which lie turned, against what packs q, k and v, and rotary pairs" {
+	/usr/bin/python3 -B - "$BATS_TEST_DIRNAME/data" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import packed
+def flax(k):
+    for a, b in (("embed_tokens.weight", "embed_tokens.embedding"), ("norm.weight", "norm.scale"), ("proj.weight", "proj.kernel"),
+                 ("head.weight", "head.kernel")):
+        k = k.replace(a, b)
+    return "params." + k
+sd = packed.load("hf.safetensors")
+packed.save("flax.safetensors", {flax(k): v.T if "proj" in k or "head" in k else v for k, v in sd.items()})
+packed.save("flax-kv.safetensors", {flax(k): (sd[k.replace("k_proj", "x").replace("v_proj", "k_proj").replace("x", "v_proj")]
+                                              if "k_proj" in k or "v_proj" in k else v).T if v.ndim == 2 and "embed" not in k else v
+                                    for k, v in sd.items()})
+END
+	for x in mcore-right meta.safetensors model.gguf hf.safetensors torch_dist; do
+		compare 0 flax.safetensors $x
+		[[ $text == "21 tensors compared: 21 with the same values"* ]]
+		compare 0 $x flax.safetensors
+		compare 1 flax-kv.safetensors $x
+	done
+	for x in mcore-flat mcore-qvk mcore-naive mcore-upgate meta-plain.safetensors meta-q-only.safetensors plain.gguf; do
+		compare 1 flax.safetensors $x
+		compare 1 $x flax.safetensors
+	done
+}
+
 @test "a single file beside an index is what loaders take" {
 	run -0 --separate-stderr accdiff stale hf.safetensors
 	[[ $stderr == *"model.safetensors is read, as loaders do, and not the files of model.safetensors.index.json beside it"* ]]

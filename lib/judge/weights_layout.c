@@ -92,9 +92,8 @@ name_rows(struct acc_laid *p, struct acc_str a, struct acc_str b, struct acc_str
 	const int64_t groups = l.nview > 0 && !stacked ? l.view[0] : 1;
 	p->start = l.start * unit;
 	p->len = l.len * unit * (l.nparts > 0 ? groups : 1);
-	p->groups = l.nparts > 0  ? groups
-		    : l.nview > 2 ? (l.view[1] == 2 ? l.view[2] : l.view[1])
-				  : 0;
+	const int64_t *const half = l.view + acc_laid_head(&l) + 1;
+	p->groups = l.nparts > 0 ? groups : l.nview > 2 ? (half[0] == 2 ? half[1] : half[0]) : 0;
 }
 
 /* A name on this side, in one number. */
@@ -340,7 +339,7 @@ compare_parts(struct acc_odd *o)
 				o->v[k].wrong = TWICE;
 		compare_named(o->v + i, end - i);
 		compare_experts(o->v + i, end - i);
-		/* Padding of a vocabulary is zero, or the last row again. */
+		/* Padding of a vocabulary is zero, or its last row again, as Megatron's loaders fill it. */
 		const bool rest = o->v[i].of > sum && !o->v[i].padded &&
 				  acc_ids_get(&o->other, o->v[i].whole) == ACC_NOID;
 		for (uint32_t k = i; k < end && rest; k++)

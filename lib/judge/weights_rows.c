@@ -194,17 +194,32 @@ acc_laid_backwards(const struct acc_laid_out *l, const int64_t *shape, uint32_t 
 	return !square;
 }
 
+uint32_t
+acc_laid_head(const struct acc_laid_out *l)
+{
+	/* In front of it one that goes to the end, or two behind that change places. */
+	return l->nview == 4 && l->nperm == 4 &&
+	       (l->perm[3] == 0 || (l->perm[0] == 0 && l->perm[2] == 3));
+}
+
 /* Do two axes of a view, within an axis of heads, change places, one of them of the pair? `pairs`: these lie side
  * by side in what is viewed. */
 static bool
 rotates(const struct acc_laid_out *l, bool pairs)
 {
-	if (l->nview < 3 || l->nperm != l->nview || l->nparts > 0)
+	const uint32_t head = acc_laid_head(l);
+	if (l->nview < 3 || l->nview > 4 || l->nperm != l->nview || l->nparts > 0)
 		return false;
-	for (uint32_t i = 0; i < l->nperm; i++)
-		if (l->perm[i] != (i == 1 ? 2 : i == 2 ? 1 : (int64_t)i))
+	/* Of what is transposed, the axis that is none of a head's comes first, or goes there. */
+	for (uint32_t i = 0, k = 0; i < l->nperm; i++) {
+		const int64_t other = l->nview < 4 ? -1 : head == 1 ? 0 : 3;
+		if (l->perm[i] == other)
+			continue;
+		if (l->perm[i] != head + (k == 1 ? 2 : k == 2 ? 1 : 0))
 			return false;
-	return l->view[pairs ? 2 : 1] == 2;
+		k++;
+	}
+	return l->view[head + (pairs ? 2 : 1)] == 2;
 }
 
 /* Of two tensors of the same elements. */
@@ -212,11 +227,10 @@ static int
 same_size(const struct acc_named_rows name[2], const struct acc_laid_out *l, int *which)
 {
 	const enum acc_rows a = name[0].rows, b = name[1].rows;
-	const bool moved = l->nperm > 0 || l->grouped;
-	*which = 0;
 	/* Transposed, as frameworks have it, is of no account here. */
-	if (l->nperm == 2 && l->nview == 0)
-		return -1;
+	const bool turned = l->nperm == 2 && l->nview == 0,
+		   moved = (l->nperm > 0 && !turned) || l->grouped;
+	*which = 0;
 	if ((a == ACC_ROWS_PAIRS && b == ACC_ROWS_HALVES) ||
 		(a == ACC_ROWS_HALVES && b == ACC_ROWS_PAIRS)) {
 		*which = a == ACC_ROWS_HALVES;
@@ -228,7 +242,7 @@ same_size(const struct acc_named_rows name[2], const struct acc_laid_out *l, int
 		*which = a == ACC_ROWS_BLOCKS;
 		return moved;
 	}
-	return a == b ? !moved : -1;
+	return a == b && !turned ? !moved : -1;
 }
 
 bool
@@ -260,7 +274,8 @@ acc_rows_fit(const struct acc_named_rows name[2], const struct acc_laid_out *l, 
 		return pairs && l->axis == 0 && l->view[1] == 2;
 	if (pairs && name[whole].rows == ACC_ROWS_BLOCKS && l->nperm == 0)
 		return 0;
-	if (l->nperm > 0)
+	/* As it lies, or transposed. */
+	if (l->nperm > 0 && l->nperm != (l->nview == 0 ? 2 : 3))
 		return -1;
 	if (name[whole].rows == ACC_ROWS_BLOCKS)
 		return l->nview == 0;

@@ -38,6 +38,8 @@ struct acc_laid_out {
 	bool grouped; /* by group() or ungroup() */
 };
 struct acc_laid_out acc_layout_parse(struct acc_str text);
+/* The axis of the view that is the heads', of rotary pairs: 0; 1, where what is viewed is transposed. */
+uint32_t acc_laid_head(const struct acc_laid_out *l);
 /* Is it heads of q, k and v one behind the other, with the rows of each in another order? */
 bool acc_laid_stacked(const struct acc_laid_out *l);
 

@@ -176,10 +176,12 @@ add_part(struct list *l, char side, const struct acc_ref *big, uint32_t d, int64
 		t->view[d] = g;
 		t->view[d + 1] = big->shape[d] / g;
 	}
-	if (perm != NULL) {
+	/* Where an axis is split, what it was split into stays together. */
+	for (uint32_t i = 0; perm != NULL && i < big->ndim; i++) {
 		t->permuted = true;
-		t->nperm = (uint8_t)big->ndim;
-		memcpy(t->perm, perm, big->ndim);
+		t->perm[t->nperm++] = (uint8_t)(perm[i] + (g > 1 && perm[i] > d));
+		if (g > 1 && perm[i] == d)
+			t->perm[t->nperm++] = (uint8_t)(d + 1);
 	}
 	finish(t, big, small);
 }
@@ -203,8 +205,10 @@ parts(struct list *l, char side, const struct acc_ref *big, uint32_t d, int64_t 
 			full[i] = i;
 		for (uint32_t i = 0; i < x.count; i++)
 			full[x.at[i]] = x.at[p[i]];
-		/* Packed by heads, or groups of them. */
-		int64_t most = first && big->ndim < LAYOUT_DIMS ? gcd(len, total) : 1;
+		/* Packed by heads, or groups of them; of a matrix, transposed, too. */
+		int64_t most = (first || big->ndim == 2) && big->ndim < LAYOUT_DIMS
+				       ? gcd(len, total)
+				       : 1;
 		most = most < MAX_HEADS ? most : MAX_HEADS;
 		for (int64_t g = 1; g <= most && l->n < MAX_LAYOUTS; g++) {
 			if (len % g != 0 || total % g != 0)

@@ -198,7 +198,33 @@ choose(const struct layout *all, size_t n, const struct acc_ref *ref, struct rea
 	return found;
 }
 
-/* What is behind a part that begins where the whole does: padding? By a sample. */
+/* Elements from `from` on: all zero, or each like the one in the row before it? */
+static bool
+is_padding(const struct reader *r, uint64_t from, uint64_t count, uint64_t row, bool zero)
+{
+	const void *p[2];
+	uint8_t *raw = malloc(2 * (size_t)ACC_CHUNK * r->size);
+	struct acc_err e = {0};
+	bool is = raw != NULL;
+	for (uint64_t at = from; at < count && is; at += ACC_CHUNK) {
+		const size_t n = count - at < ACC_CHUNK ? (size_t)(count - at) : ACC_CHUNK;
+		for (int k = 0; k < (zero ? 1 : 2) && is; k++) {
+			const uint64_t there = k == 0 ? at : at - row;
+			if (r->all != NULL)
+				p[k] = r->all + there * r->size;
+			else
+				is = acc_pay_read(r->pay, there, n,
+					     raw + (size_t)k * ACC_CHUNK * r->size, &p[k], &e) == 0;
+		}
+		for (size_t i = 0; i < n && is && zero; i++)
+			is = acc_load_f64(r->dtype, (const uint8_t *)p[0] + i * r->size) == 0;
+		is = is && (zero || memcmp(p[0], p[1], n * r->size) == 0);
+	}
+	free(raw);
+	return is;
+}
+
+/* What is behind a part that begins where the whole does: padding? By a sample, and of rows all of it. */
 static void
 look_behind(struct layout *l, const struct acc_ref *ref, struct reader *r)
 {
@@ -218,16 +244,20 @@ look_behind(struct layout *l, const struct acc_ref *ref, struct reader *r)
 		uint64_t any = scatter(i) % count, within = any % inner;
 		uint64_t block = any / inner / (uint64_t)n * (uint64_t)n;
 		uint64_t index = (uint64_t)l->part_len + scatter(any) % (uint64_t)left;
-		const uint64_t at[3] = {(block + index) * inner + within,
+		const uint64_t at[4] = {(block + index) * inner + within,
+			(block + (uint64_t)l->part_len - 1) * inner + within,
 			(block + (uint64_t)n - 1) * inner + within,
 			(block + (uint64_t)n - 2) * inner + within};
-		double x[3]; /* there; at the end, and before it */
-		if (!values(r, at, 3, x))
+		double x[4]; /* there; the last of the part; at the end, and before it */
+		if (!values(r, at, 4, x))
 			return;
 		zero &= x[0] == 0;
-		last &= x[0] == x[1] && left > 1;
-		ends &= x[1] == 0 || x[1] == x[2];
+		last &= x[0] == x[1];
+		ends &= x[2] == 0 || x[2] == x[3];
 	}
+	if ((zero || last) && d == 0 &&
+		!is_padding(r, (uint64_t)l->part_len * inner, count, inner, zero))
+		zero = last = false;
 	l->padded = zero || last ? "all" : ends ? "some" : "no";
 }
 
