@@ -144,6 +144,19 @@ END
 	compare 1 base.safetensors bad-layers.safetensors
 }
 
+@test "AWQ: what an activation is divided by" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$BATS_TEST_DIRNAME/data/weights/scaled.tar.gz"
+	compare 0 act.safetensors act-base.safetensors
+	[[ $text == "4 tensors compared: 1 with the same values, 1 the same within the rounding of their quantized format, 2 the same but for columns that were multiplied"* ]]
+	[[ $text == *"first model.layers.0.mlp.dense_4h_to_h.weight, folded into model.layers.0.mlp.act.scales"* ]]
+	compare 0 act-base.safetensors act.safetensors
+	for x in lost moved column; do
+		compare 1 act-$x.safetensors act-base.safetensors
+		[[ $text == *" 1 with other values"*"; first model.layers.0.mlp.dense_4h_to_h.weight, "* ]]
+		compare 1 act-base.safetensors act-$x.safetensors
+	done
+}
+
 @test "torchao's subclasses: what they stand for, and that they are those of a model" {
 	tar -xzf "$BATS_TEST_DIRNAME/data/weights/torchao.tar.gz"
 	for x in int8 int4 float8 float8-one nvfp4 mxfp8; do

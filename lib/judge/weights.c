@@ -194,7 +194,10 @@ look(struct acc_weights *t, uint32_t i, struct acc_err *e)
 	if (copies < 0)
 		return copies;
 	if (it->sides != 3) {
-		acc_some_add(&t->only[it->sides & 1 ? ACC_A : ACC_B], i);
+		acc_some_add(acc_ids_get(&t->folded, i) != ACC_NOID
+				     ? &t->scaled
+				     : &t->only[it->sides & 1 ? ACC_A : ACC_B],
+			i);
 		return 0;
 	}
 	int rc = acc_case_record(t->c, it, &r, e);

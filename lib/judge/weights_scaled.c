@@ -27,6 +27,7 @@ struct odd {
 	int64_t rows, cols;            /* 1 row: a vector */
 	uint8_t side;                  /* of what is in few bits; of a vector unknown */
 	bool fits, off;                /* off: by more than its format's rounding */
+	bool lone; /* of one side alone: what an activation is divided by (act.scales of AWQ) */
 	double *rows_by; /* what its rows are multiplied by, where they are; or NULL */
 };
 #define NOBODY UINT32_MAX
@@ -113,7 +114,7 @@ open_all(struct read *x, struct acc_case *c, const struct odd *o, struct acc_err
 	int rc = acc_case_record(c, &c->item[o->item], &r, e);
 	if (rc < 0)
 		return rc;
-	for (int i = 0; i < (o->rows > 1 ? NPAY : REACH); i++) {
+	for (int i = 0; i < (o->rows > 1 ? NPAY : o->lone ? PLAIN : REACH); i++) {
 		const char *of = prefix[i == PLAIN ? !o->side : o->side];
 		struct acc_ref ref;
 		if (acc_ref_get(r, of, &ref, &own) <= 0 || acc_dtype_of(ref.dtype)->cls != 'F')
@@ -128,7 +129,8 @@ open_all(struct read *x, struct acc_case *c, const struct odd *o, struct acc_err
 			return 0;
 	}
 	x->n = acc_pay_count(x->pay[QUANT]);
-	return x->n == (uint64_t)(o->rows * o->cols) && x->n == acc_pay_count(x->pay[PLAIN]);
+	return x->n == (uint64_t)(o->rows * o->cols) &&
+	       (o->lone || x->n == acc_pay_count(x->pay[PLAIN]));
 }
 
 /* 1: k elements from `at` on, of all; 0: they cannot be read. */
@@ -152,6 +154,8 @@ quotients(struct acc_case *c, struct odd *o, int side, struct acc_err *e)
 {
 	struct read x;
 	double *q = NULL;
+	if (o->lone && o->side != side)
+		return NULL;
 	o->side = (uint8_t)side;
 	int rc = open_all(&x, c, o, e);
 	if (rc > 0 && (q = malloc(x.n * sizeof *q)) == NULL)
@@ -160,7 +164,8 @@ quotients(struct acc_case *c, struct odd *o, int side, struct acc_err *e)
 		k = x.n - at < ACC_CHUNK ? x.n - at : ACC_CHUNK;
 		rc = load(&x, at, (size_t)k);
 		for (uint64_t i = 0; i < k && rc > 0; i++) {
-			q[at + i] = x.value[PLAIN][i] / x.value[QUANT][i];
+			q[at + i] = o->lone ? x.value[QUANT][i]
+					    : x.value[PLAIN][i] / x.value[QUANT][i];
 			if (!(q[at + i] > 0) || isinf(q[at + i]))
 				rc = 0;
 		}
@@ -309,7 +314,8 @@ by_norm(struct scaling *s, struct odd *o, const struct acc_ids *layers, struct a
 	int rc = 0;
 	for (int tries = 0; i < l->n && l->v[i].layer == o->layer && tries < TRIES && rc == 0;
 		i++) {
-		if (l->v[i].rows != 1 || l->v[i].cols != o->cols)
+		if (l->v[i].rows != 1 || l->v[i].cols != o->cols ||
+			(l->v[i].lone && !acc_str_eq(l->v[i].parent, o->parent)))
 			continue;
 		tries++;
 		double *q = quotients(s->t->c, &l->v[i], o->side, e);
@@ -372,13 +378,17 @@ collect(struct scaling *s, uint32_t i, bool *any, struct acc_err *e)
 	struct acc_case *c = s->t->c;
 	const struct acc_item *it = &c->item[i];
 	struct acc_rec *r;
-	if (it->kind != ACC_ITEM_TENSOR || it->sides != 3 || it->measure != ACC_BY_TENSOR ||
-		it->rms == 0 || it->note_shape || it->ndim < 1 || it->ndim > 2)
+	const bool lone = it->sides != 3;
+	if (it->kind != ACC_ITEM_TENSOR || it->note_shape || it->ndim < 1 || it->ndim > 2 ||
+		(lone ? it->ndim != 1 : it->measure != ACC_BY_TENSOR || it->rms == 0))
 		return 0;
 	int rc = acc_case_record(c, it, &r, e);
 	if (rc < 0)
 		return rc;
-	const struct acc_val *v = acc_get(r, "b.", "shape");
+	const char *const one = it->sides & 1 ? "a." : "b.";
+	if (lone && !acc_str_ends(acc_get_text(r, "", "name"), ".scales"))
+		return 0;
+	const struct acc_val *v = acc_get(r, lone ? one : "b.", "shape");
 	const bool few[2] = {acc_grid_named(acc_get_text(r, "a.", "dtype.raw")),
 		acc_grid_named(acc_get_text(r, "b.", "dtype.raw"))};
 	const struct acc_str text = acc_get_text(r, "", "name");
@@ -393,7 +403,8 @@ collect(struct scaling *s, uint32_t i, bool *any, struct acc_err *e)
 	o += s->list.n++;
 	*o = named(name);
 	o->item = i;
-	o->side = few[1];
+	o->lone = lone;
+	o->side = lone ? !(it->sides & 1) : few[1];
 	o->rows = it->ndim == 2 ? v->ints[0] : 1;
 	o->cols = v->ints[it->ndim - 1];
 	double far = 0, along = 0;
@@ -401,7 +412,7 @@ collect(struct scaling *s, uint32_t i, bool *any, struct acc_err *e)
 	acc_as_f64(acc_get(r, "", "m.reach.along"), &along);
 	o->off = it->ndim == 2 ? !(far <= LIMIT_REACH) || along > LIMIT_REACH_ALONG ||
 					 along < LIMIT_REACH_CUT
-			       : it->rms > acc_dtype_of(ACC_BF16)->eps;
+			       : lone || it->rms > acc_dtype_of(ACC_BF16)->eps;
 	*any |= o->off && it->ndim == 2;
 	return 0;
 }

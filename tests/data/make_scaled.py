@@ -43,9 +43,9 @@ for n, c in (("bloom", "BloomGelu"), ("llama", "LlamaRMSNorm"), ("gemma", "Gemma
 module("transformers.activations", **{c: type(c, (torch.nn.Module,), {}) for c in
                                       ("NewGELUActivation", "PytorchGELUTanh", "GELUActivation")})
 module("awq.utils.utils", get_best_device=lambda: "cpu", clear_memory=lambda *a: None)
-module("awq.modules.act", ScaledActivation=object)
 module("awq.utils.module", get_op_by_name=lambda m, n: m.get_submodule(n), set_op_by_name=None, try_import=lambda n: (None, ""))
 
+from awq.modules.act import ScaledActivation  # noqa: E402
 from awq.modules.linear.gemm import WQLinear_GEMM  # noqa: E402
 from awq.quantize import scale  # noqa: E402
 
@@ -158,6 +158,27 @@ def main():
     made("bad-norm", behind=lambda m: m.post_attention_layernorm.weight.data[5].mul_(1.2))
     made("bad-gate", behind=lambda m: m.mlp.gate_proj.weight.data[:, 7].mul_(-1))
     made("bad-layers", behind=lambda m: m.mlp.up_proj.weight.data.copy_(m.mlp.up_proj.weight.data.flip(0)))
+    activation()
+
+
+def activation():
+    """As of GPT-NeoX and others, whose MLP has nothing that rows could be folded into: its activation is divided."""
+    import copy
+    base = torch.nn.Module()
+    base.norm, base.mlp = Norm(D), torch.nn.Module()
+    base.mlp.dense_h_to_4h = torch.nn.Linear(D, F, bias=False).half()
+    base.mlp.dense_4h_to_h = torch.nn.Linear(F, D, bias=False).half()
+    save_file({"model.layers.0." + k: v.data.clone() for k, v in base.half().named_parameters()}, "act-base.safetensors")
+    s = factors(F)
+    for name in ("act", "act-lost", "act-moved", "act-column"):
+        m = copy.deepcopy(base)
+        scale.scale_gelu_fc(torch.nn.GELU(), m.mlp.dense_4h_to_h, s)
+        m.mlp.act = ScaledActivation(torch.nn.GELU(), s.roll(1) if name == "act-moved" else s)
+        if name == "act-column":
+            m.mlp.dense_4h_to_h.weight.data[:, 7] *= 1.5
+        if name == "act-lost":
+            del m.mlp.act
+        put(name, m)
 
 
 def plain(i):
