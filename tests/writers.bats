@@ -53,6 +53,14 @@ compare() { # status, device, bench: the findings in $text
 }
 
 # Behaviour deepspeed-universal-placeholders.
+@test "a module of TorchScript" {
+	cp "$BATS_TEST_DIRNAME"/data/weights/scripted.* .
+	compare 0 scripted.pt scripted.safetensors
+	[[ $text == "8 tensors compared: 8 with the same values" ]]
+	sed 's/1\.0\.bias/1.0.bia_/; s/1\.0\.weight/1.0.bias/; s/1\.0\.bia_/1.0.weight/' scripted.safetensors >x.safetensors
+	compare 1 scripted.pt x.safetensors
+}
+
 @test "a universal checkpoint: the parameters, not their placeholders" {
 	compare 1 universal-bad universal
 	[[ $text == *" 1 with other values; first model.layers.1.mlp.up_proj.weight, "*"; where: everywhere, times 1.5"* ]]

@@ -109,6 +109,23 @@ module(const struct acc_py *x, struct acc_arena *m, struct acc_py **out)
 	return 1;
 }
 
+/* An object of TorchScript: its tensors, and the objects in it; a class of its own is only a name. */
+static int
+scripted(const struct acc_py *x, struct acc_arena *m, struct acc_py **out)
+{
+	const struct acc_py *state = x->item[ACC_CALL_STATE];
+	if (state->type != ACC_PY_DICT)
+		return 0;
+	if ((*out = make(ACC_PY_DICT, state->n, m)) == NULL)
+		return ACC_ENOMEM;
+	for (uint32_t i = 0; i < state->n; i += 2)
+		if (state->item[i + 1]->type == ACC_PY_CALL) {
+			(*out)->item[(*out)->n++] = state->item[i];
+			(*out)->item[(*out)->n++] = state->item[i + 1];
+		}
+	return 1;
+}
+
 /* _rebuild_from_type_v2(f, class, args, state): the tensors that a subclass keeps as attributes, or that a
  * nested tensor is made of. */
 static int
@@ -234,7 +251,9 @@ acc_torchref_inside(const struct acc_py *x, struct acc_arena *m, struct acc_py *
 		if (acc_str_starts(s, "numpy") && acc_str_is(name, "_reconstruct"))
 			return objects(x, out);
 		if (!acc_str_starts(name, "_rebuild_parameter"))
-			return x->item[ACC_CALL_STATE] == NULL || depth > 0 ? 0 : module(x, m, out);
+			return x->item[ACC_CALL_STATE] == NULL || depth > 0 ? 0
+			       : acc_str_starts(s, "__torch__.")            ? scripted(x, m, out)
+									    : module(x, m, out);
 		if (args->n == 0)
 			return 0;
 		x = args->item[0];

@@ -245,6 +245,16 @@ def rank(r, folder):
     dist.destroy_process_group()
 
 
+def scripted(folder):
+    """A module as torch.jit.save has it, and its state dict: scripted.pt and scripted.safetensors."""
+    torch.manual_seed(3)
+    m = nn.Sequential(nn.Linear(4, 3), nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2, bias=False)))
+    with torch.no_grad():
+        m[1][0].running_mean += 1
+    torch.jit.save(torch.jit.script(m), folder + "/scripted.pt")
+    save_file({k: v for k, v in m.state_dict().items()}, folder + "/scripted.safetensors")
+
+
 def plain(t):
     t.uid = t.gid = t.mtime = 0
     t.uname = t.gname = ""
@@ -252,6 +262,7 @@ def plain(t):
 
 
 def main():
+    scripted(os.path.dirname(OUT))
     sd = llama()
     with tempfile.TemporaryDirectory() as folder:
         torch.multiprocessing.spawn(rank, (folder,), nprocs=2)
