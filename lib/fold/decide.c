@@ -4,9 +4,8 @@
 
 #include <math.h>
 
-/* How far a tensor is from what it should be, as a share of that. */
-static double
-distance(const struct acc_fold_stat *p, const struct acc_fold_stat *want)
+double
+acc_fold_distance(const struct acc_fold_stat *p, const struct acc_fold_stat *want)
 {
 	double size = 0, sum = 0;
 	for (int i = 0; i < ACC_FOLD_NSTAT; i++)
@@ -26,7 +25,7 @@ furthest(const struct acc_fold *f, const struct acc_fold_stat *want, double tol,
 	uint32_t which = 0, off = 0;
 	for (uint32_t r = 0; r < f->mesh.zip && want != NULL; r++) {
 		const struct acc_fold_stat *p = &f->part[r];
-		double far = distance(p, want);
+		double far = acc_fold_distance(p, want);
 		off += acc_fold_same(p, 1, want, tol) == 0 && (p->known & want->known) != 0;
 		which = far > most ? r : which;
 		most = far > most ? far : most;
@@ -115,9 +114,9 @@ furthest_copy(struct acc_fold *f, const struct fold_step *t, const struct fold_v
 		for (uint32_t r = 0; r < f->mesh.zip; r++)
 			f->part[r] = f->part[in_copy(&f->mesh, l, r, of)];
 		if (!acc_fold_by_layout(f, &f->mesh, l, INFINITY, &w) ||
-			!(distance(&w, want) > most))
+			!(acc_fold_distance(&w, want) > most))
 			continue;
-		most = distance(&w, want);
+		most = acc_fold_distance(&w, want);
 		which = of;
 		*whole = w;
 	}

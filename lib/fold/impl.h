@@ -372,6 +372,8 @@ bool acc_fold_gather(struct acc_fold *f, const struct fold_mesh *m, const struct
 /* Do less than two parts of several, those in f->part, have elements? Then they are the whole, whatever
  * the layout is. */
 bool acc_fold_one_has_all(const struct acc_fold *f, const struct fold_mesh *m);
+/* How far a tensor is from what it should be, as a share of that. */
+double acc_fold_distance(const struct acc_fold_stat *p, const struct acc_fold_stat *want);
 /* Those in f->part laid out so, into *whole. */
 bool acc_fold_by_layout(struct acc_fold *f, const struct fold_mesh *m,
 	const struct acc_fold_layout *l, double tol, struct acc_fold_stat *whole);
@@ -433,7 +435,7 @@ const struct fold_item *acc_fold_lacking(const struct acc_fold *f, const struct 
 	const struct fold_virtual *v);
 /* The call, and its item *out, that gives what communication makes of item i of v, and the bias; or
  * NULL. *talk: the first that communicates; talk may be NULL. */
-const struct fold_virtual *acc_fold_reduced(const struct acc_fold *f, const struct fold_step *t,
+const struct fold_virtual *acc_fold_reduced(struct acc_fold *f, const struct fold_step *t,
 	const struct fold_virtual *v, uint32_t i, uint32_t *out, const struct fold_virtual **talk);
 /* What all ranks hand item i of v to, of communications, scalings and sums; NULL. */
 const struct fold_virtual *acc_fold_taker(const struct acc_fold *f, const struct fold_step *t,

@@ -135,9 +135,25 @@ acc_fold_taker(const struct acc_fold *f, const struct fold_step *t, const struct
 	return next_of(f, t, v, &s->item[s->call[t->call[v->rank]].first + i]);
 }
 
-const struct fold_virtual *
-acc_fold_reduced(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
-	uint32_t i, uint32_t *out, const struct fold_virtual **talk)
+/* Does it scale what is followed by a number that was computed? */
+static bool
+by_tensor(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *taken)
+{
+	bool any = false;
+	for (uint32_t i = 0; i < k->n && k->scales; i++) {
+		const struct fold_item *it = &f->device.item[k->first + i];
+		any |= it->tensor && !it->output && it->stat.count == 1 &&
+		       !equal(&it->stat, &taken->stat);
+	}
+	return any;
+}
+
+/* The call that makes the sum, or the mean, of what all ranks have in item i of v; *kept: the last one before
+ * that is scaled by a number that was computed, or NULL. */
+static const struct fold_virtual *
+follow(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	uint32_t i, uint32_t *out, const struct fold_virtual **talk,
+	const struct fold_virtual **kept, uint32_t *kept_out)
 {
 	enum { HOPS = 4 };
 	const struct fold_side *s = &f->device;
@@ -145,11 +161,16 @@ acc_fold_reduced(const struct acc_fold *f, const struct fold_step *t, const stru
 	const struct fold_item *it = &s->item[s->call[t->call[v->rank]].first + i];
 	const struct fold_item *bias = it->output ? acc_fold_lacking(f, t, v) : NULL;
 	bool talked = false, added = bias == NULL;
+	*kept = NULL;
 	for (int hop = 0; hop < HOPS; hop++) {
 		const struct fold_virtual *next = next_of(f, t, at, it);
 		const struct fold_call *k = next == NULL ? NULL : &s->call[t->call[next->rank]];
 		if (k == NULL || (k->adds && (added || !adds_bias(f, k, it, bias))))
 			break;
+		if (talked && added && *kept == NULL && by_tensor(f, k, it)) {
+			*kept = at;
+			*kept_out = *out;
+		}
 		at = next;
 		if (k->talks && !talked && talk != NULL)
 			*talk = at;
@@ -192,4 +213,38 @@ acc_fold_by_reduced(struct acc_fold *f, const struct fold_mesh *m, const struct 
 	whole->ndim = want->ndim;
 	memcpy(whole->shape, want->shape, sizeof whole->shape);
 	return true;
+}
+
+/* How far what is made of item i of v there is from the reference's. */
+static double
+distance(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
+	const struct fold_virtual *by, uint32_t out)
+{
+	const struct fold_item *own = &f->device.item[f->device.call[t->call[v->rank]].first + i],
+			       *it = acc_fold_counterpart(f, t, v, i);
+	struct acc_fold_stat room, whole;
+	struct acc_fold_layout l;
+	const struct acc_fold_stat *want = it == NULL ? NULL : acc_fold_known(&it->stat, &room);
+	return want != NULL && acc_fold_gather(f, &f->mesh, t, by, out) &&
+			       acc_fold_by_reduced(f, &f->mesh, want, own,
+				       own->tol > it->tol ? own->tol : it->tol, &l, &whole)
+		       ? acc_fold_distance(&whole, want)
+		       : INFINITY;
+}
+
+const struct fold_virtual *
+acc_fold_reduced(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	uint32_t i, uint32_t *out, const struct fold_virtual **talk)
+{
+	const struct fold_virtual *kept;
+	uint32_t kept_out = 0;
+	const struct fold_virtual *by = follow(f, t, v, i, out, talk, &kept, &kept_out);
+	if (by == NULL || kept == NULL)
+		return by;
+	/* A norm that gradients are cut to is computed, and so is a number of tokens that they are divided by: the
+	 * reference's is what is made before the one, and after the other. */
+	const bool before = distance(f, t, v, i, kept, kept_out) < distance(f, t, v, i, by, *out);
+	acc_fold_gather(f, &f->mesh, t, v, i);
+	*out = before ? kept_out : *out;
+	return before ? kept : by;
 }
