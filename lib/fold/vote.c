@@ -460,6 +460,49 @@ adds_up(const struct acc_fold *f, const struct fold_call *k, const struct fold_i
 	return true;
 }
 
+/* The n-th tensor that a call takes (or gives). */
+static const struct fold_item *
+nth_of(const struct fold_side *s, const struct fold_call *k, bool output, uint32_t n)
+{
+	for (uint32_t i = 0; i < k->n; i++) {
+		const struct fold_item *it = &s->item[k->first + i];
+		if (it->output == output && n-- == 0)
+			return it;
+	}
+	return NULL;
+}
+
+/* Of summands that are split, statistics do not tell which axis of the mesh adds up; but a weight's gradient is split
+ * as the weight is. */
+static void
+as_weight(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
+	struct acc_fold_layout *l)
+{
+	const struct fold_side *s = &f->device;
+	if (k->dir != FOLD_BACKWARD || !it->output || l->n < 2)
+		return;
+	const uint32_t at =
+		acc_fold_by_twin(s, acc_fold_twin(k->base, k->call, FOLD_FORWARD), k->segment);
+	uint32_t n = 0;
+	for (uint32_t i = k->first; &s->item[i] < it; i++)
+		n += s->item[i].output;
+	const struct fold_item *w = at == ACC_NOID ? NULL : nth_of(s, &s->call[at], false, n);
+	const uint32_t cls = w == NULL ? ACC_NOID : acc_fold_class(f, &s->call[at], w);
+	if (cls == ACC_NOID || w->stat.count != it->stat.count)
+		return;
+	const struct acc_fold_layout of = acc_fold_winner(&f->cls[cls]);
+	for (uint32_t a = 0; a < l->n && of.n == l->n; a++)
+		for (uint32_t b = 0; b < l->n; b++)
+			if (of.at[a].kind == ACC_REPLICATE && l->at[a].kind == ACC_SHARD &&
+				l->at[b].kind == ACC_PARTIAL && of.at[b].kind == ACC_SHARD &&
+				of.at[b].axis == l->at[a].axis &&
+				f->mesh.size[a] == f->mesh.size[b]) {
+				const struct acc_place p = l->at[a];
+				l->at[a] = l->at[b];
+				l->at[b] = p;
+			}
+}
+
 struct acc_fold_layout
 acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
 	const struct acc_fold_stat *want, double tol)
@@ -474,5 +517,6 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 			  acc_fold_same(&whole, 1, want, tol) > 0;
 	if (acc_fold_is_sum_of(k, &l))
 		l.n = 0;
+	as_weight(f, k, it, &l);
 	return l;
 }
