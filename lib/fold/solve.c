@@ -186,13 +186,17 @@ descend(struct search *s, int axis, const struct acc_fold_stat *from, uint32_t n
 	uint32_t left = n / s->m->size[axis], ndim = from[0].ndim;
 	/* One alone has all; as a summand, its mean alone would tell. */
 	uint32_t ways = s->m->size[axis] == 1 ? 1 : ndim + 2 - s->copies;
-	for (uint32_t c = 0; c < ways && s->sure < 2; c++) {
+	/* On a mesh of several axes parts that are nearly alike, as weights are after a step or two, are no copies where
+	 * others are to the last digits: these come first, and the others last. */
+	const bool several = s->m->n > 1 && ways > 1;
+	for (uint32_t c = 0; c < ways + several && s->sure < 2; c++) {
 		struct acc_place p = {.kind = ACC_REPLICATE};
-		if (c > 0)
+		const double tol = several && c == 0 ? FOLD_COPIES * s->tol : s->tol;
+		if (c > 0 && c < ways)
 			p = c <= ndim ? (struct acc_place){ACC_SHARD, (uint8_t)(c - 1)}
 				      : (struct acc_place){ACC_PARTIAL, 0};
 		s->now.at[axis] = p;
-		if (may_fit(s, axis, p, from) && join_axis(s->m, axis, p, s->tol, from, n, to))
+		if (may_fit(s, axis, p, from) && join_axis(s->m, axis, p, tol, from, n, to))
 			descend(s, axis - 1, to, left, to + left);
 	}
 }
