@@ -451,6 +451,9 @@ put_size(struct emit *o, const struct fold_step *t, const struct fold_virtual *v
 	const struct fold_item *own = &f->device.item[k->first + i], *it;
 	int64_t a = 0, b = 0;
 	const struct acc_val *value = acc_get(&o->rec, "", "value");
+	/* A library that splits weights cuts and joins by the number of ranks, also where that is 1. */
+	if (v->mate == FOLD_NONE && k->moves && acc_as_int(value, &a) && a == f->mesh.zip)
+		return acc_put(&o->rec, "", "fold", acc_ctext("Own()"));
 	if (v->mate == FOLD_NONE || !(k->moves || (k->scales && f->mesh.micro > 1)) ||
 		value == NULL)
 		return 0;
@@ -466,7 +469,8 @@ put_size(struct emit *o, const struct fold_step *t, const struct fold_virtual *v
 		return 0;
 	struct acc_rec *r;
 	rc = acc_fold_record(f, it->at, &r, e);
-	if (rc < 0 || !acc_as_int(acc_get(r, "", "value"), &b) || b == a || !is_share(f, a, b))
+	if (rc < 0 || !acc_as_int(acc_get(r, "", "value"), &b) || b == a ||
+		!(is_share(f, a, b) || (a == f->mesh.zip && b == 1)))
 		return rc;
 	rc = acc_put(&o->rec, "", "value", acc_int(b));
 	return rc < 0 ? acc_rec_fail(e, rc) : 0;

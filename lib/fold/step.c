@@ -227,13 +227,16 @@ struct chain {
 };
 
 /* Of what is surely the same. Of a sum the mean alone is known: where the reference's layout is not known either,
- * it shows which pairs of parts have the same mean, on whatever mesh. */
+ * it shows which pairs of parts have the same mean, on whatever mesh; and numbers, as the norms of shards are, add up to
+ * some other by chance. */
 static double
 full_weight(const struct acc_fold *f, const struct acc_fold_layout *l)
 {
 	bool sums = false;
 	for (uint32_t d = 0; d < l->n; d++)
 		sums |= l->at[d].kind == ACC_PARTIAL;
+	if (sums && f->part[0].count == 1)
+		return 0;
 	return sums && f->both != NULL ? 0.01 : 1;
 }
 

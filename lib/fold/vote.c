@@ -155,6 +155,17 @@ is_ranged(const struct acc_fold *f, const struct fold_item *own, const struct fo
 	return known;
 }
 
+/* A number that each rank makes of its part of the gradients, as the norm of a shard is: no sum of them is the
+ * reference's, but by chance. */
+static bool
+is_ranks_number(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
+{
+	bool others = false;
+	for (uint32_t r = 1; r < f->mesh.zip; r++)
+		others |= f->part[r].v[ACC_FOLD_MAX] != f->part[0].v[ACC_FOLD_MAX];
+	return others && k->late && k->dir == FOLD_FORWARD && it->stat.count == 1;
+}
+
 /* For this layout, if it splits, else for none. */
 static int
 vote_range(int sure, struct acc_fold_layout *l)
@@ -239,6 +250,10 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 				acc_fold_factor_of(f, k, v, own), &l);
 		if (sure < 2 && v->alone == 0 && is_ranged(f, own, it))
 			sure = vote_range(sure, &l);
+		if (sure < 2 && v->alone == 0 && is_ranks_number(f, k, it)) {
+			l = (struct acc_fold_layout){.n = 0};
+			sure = 2;
+		}
 		if (sure == 2) {
 			add_vote(&f->cls[cls[0]], &l);
 			add_vote(&f->cls[cls[1]], &l);
@@ -308,14 +323,15 @@ fits(struct acc_fold *f, const struct acc_fold_layout *l, const struct acc_fold_
 						whole.ndim * sizeof *whole.shape) == 0));
 }
 
-/* The layout of most of those votes that may be: tensors of the same shape may be whole in one place
+/* The layout of most of those votes that may be, and of those for none: tensors of the same shape may be whole in one place
  * and parts in another. */
 static struct acc_fold_layout
 fitting(struct acc_fold *f, const struct fold_class *c, const struct acc_fold_stat *want)
 {
 	struct fold_class some = {.n = 0};
 	for (uint32_t i = 0; i < c->n; i++)
-		if (c->vote[i].layout.at[0].kind != ACC_ALONE && fits(f, &c->vote[i].layout, want))
+		if (c->vote[i].layout.n == 0 || (c->vote[i].layout.at[0].kind != ACC_ALONE &&
+							fits(f, &c->vote[i].layout, want)))
 			some.vote[some.n++] = c->vote[i];
 	return acc_fold_winner(&some);
 }
@@ -481,8 +497,8 @@ as_weight(const struct acc_fold *f, const struct fold_call *k, const struct fold
 	const struct fold_side *s = &f->device;
 	if (k->dir != FOLD_BACKWARD || !it->output || l->n < 2)
 		return;
-	const uint32_t at =
-		acc_fold_by_twin(s, acc_fold_twin(k->base, k->call, FOLD_FORWARD), k->segment);
+	const uint32_t at = acc_fold_by_twin(s, acc_fold_twin(k->base, k->call, FOLD_FORWARD),
+		k->segment);
 	uint32_t n = 0;
 	for (uint32_t i = k->first; &s->item[i] < it; i++)
 		n += s->item[i].output;
@@ -503,6 +519,21 @@ as_weight(const struct acc_fold *f, const struct fold_call *k, const struct fold
 			}
 }
 
+/* Are these gradients, of which none is the reference's and which are nearly the same alone, no copies? In 16 bits those
+ * of two ranks' samples may be as near. */
+static bool
+are_summands(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
+	const struct acc_fold_stat *want, double tol, const struct acc_fold_layout *l)
+{
+	if (k->dir != FOLD_BACKWARD || !it->output || want == NULL || !acc_fold_replicated(l) ||
+		acc_fold_are_copies(f->part, f->mesh.zip, FOLD_COPIES, tol))
+		return false;
+	for (uint32_t r = 0; r < f->mesh.zip; r++)
+		if (acc_fold_same(&f->part[r], l->scale, want, tol) == 2)
+			return false;
+	return true;
+}
+
 struct acc_fold_layout
 acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
 	const struct acc_fold_stat *want, double tol)
@@ -515,7 +546,7 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 	if (l.cut > 0 && l.zeros && want != NULL && f->roots != NULL)
 		l.zeros = acc_fold_by_layout(f, &f->mesh, &l, tol, &whole) &&
 			  acc_fold_same(&whole, 1, want, tol) > 0;
-	if (acc_fold_is_sum_of(k, &l))
+	if (acc_fold_is_sum_of(k, &l) || are_summands(f, k, it, want, tol, &l))
 		l.n = 0;
 	as_weight(f, k, it, &l);
 	return l;

@@ -35,7 +35,8 @@ OP("index_select_slice", "getitem", MOVE, 0)
 OP("index unsafe_index", "index", MOVE, 0)
 OP("as_strided", "as_strided", MOVE, 0)
 OP("flatten_dense_tensors unflatten_dense_tensors", "flatten_dense_tensors", MOVE, 0)
-OP("split_with_sizes_copy chunk_cat", "split_with_sizes_copy", MOVE, 0) /* of FSDP */
+OP("split_with_sizes_copy chunk_cat chunk_cat_mixed_dtype", "split_with_sizes_copy", MOVE,
+	0)                                               /* of FSDP */
 OP("all_gather_copy_in", "all_gather_copy_in", ALLOC, 0) /* the rest of its buffer nobody has set */
 OP("split split_with_sizes unsafe_split unsafe_split_with_sizes", "split", MOVE, 0)
 OP("splitv splitd", "split", MOVE, 0)
