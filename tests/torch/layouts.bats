@@ -2,6 +2,8 @@ load ../helper
 # Layouts over gloo ranks as accrecord has them under today's PyTorch (tests/record/layouts.py), against one process.
 
 setup_file() {
+	"$PYTHON" -W ignore "$ROOT/tests/record/meshes.py" "$BATS_FILE_TMPDIR/meshes" --level 1 one tpdp tpfsdp hsdp tpdp-lost \
+		>"$BATS_FILE_TMPDIR/said" 2>&1 || { tail -n 20 "$BATS_FILE_TMPDIR/said"; return 1; }
 	"$PYTHON" -W ignore "$ROOT/tests/record/layouts.py" "$BATS_FILE_TMPDIR" --level 1 one ddp fsdp tp pipe hand-nosync tp-lost \
 		cp-pos >"$BATS_FILE_TMPDIR/said" 2>&1 || { tail -n 20 "$BATS_FILE_TMPDIR/said"; return 1; }
 }
@@ -24,4 +26,15 @@ setup() {
 		run -1 accdiff "${pair%:*}.1" one.1
 		[[ $output == *"${pair#*:}"*.forward:* ]]
 	done
+}
+
+@test "meshes of two axes that are right: clipped gradients, norms of shards, a weight's gradient that is split and summed" {
+	for layout in tpdp tpfsdp hsdp; do
+		run -0 accdiff "meshes/$layout.1" meshes/one.1
+	done
+}
+
+@test "a mesh of two axes that is wrong: a product that is not summed" {
+	run -1 accdiff meshes/tpdp-lost.1 meshes/one.1
+	[[ $output == *Functional.linear.* ]]
 }
