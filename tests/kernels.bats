@@ -66,6 +66,30 @@ planted() { # right or wrong
 	jq -es 'map(select(.name | test("\\.relu\\..*forward")) | .["audit.left"]) | all(. == 8)' out
 }
 
+@test "rounding by chance, half away from zero, zeros for what is not normal, products in three of bf16: a note" {
+	mkdir roundings # tests/torch/planted --keep FOLDER legal flushed tf32 hf32
+	tar -xJf "$ROOT/tests/data/wild/roundings.tar.xz" -C roundings
+	while read -r name says; do
+		accdiff --lang=en roundings/"$name"/device roundings/"$name"/bench >out
+		tail -n +2 out | grep -q "$says"
+	done <<-'EOF'
+		away_bf16 ^Torch.add.0.forward: the device rounds half away from zero, in 1 output from here on; no fault$
+		tf32 ^the device multiplies f32 numbers in TF32: operands with fewer bits explain 1 of its results
+		hf32 ^the device multiplies f32 numbers in HF32: operands with fewer bits explain 1 of its results
+		away_f16 ^Torch.add.0.forward: the device rounds half away from zero, in 1 output
+		chance ^Torch.mul.0.forward: the device rounds by chance, in 1 output
+		flush_mul_f32 ^Torch.mul.0.forward: the device makes zero of numbers below the normal ones, in 1 output
+		flush_mul_bf16 ^Torch.mul.0.forward: the device makes zero of numbers below the normal ones
+		flush_exp_f32 ^Torch.exp.0.forward: the device makes zero of numbers below the normal ones
+	EOF
+	accdiff roundings/three/device roundings/three/bench
+	accdiff roundings/flush_mul_f32/bench roundings/flush_mul_f32/device
+	# F16 has too few numbers below 2^-14 to lose.
+	run ! accdiff --lang=en roundings/flush_mul_f16/device roundings/flush_mul_f16/bench
+	[[ $output == *'Torch.mul.0.forward: output 0'*'numbers below the normal ones of its dtype are zero'* ]]
+	[[ $output != *'no fault'* ]]
+}
+
 @test "a profile: what a right recording is off by are limits of the next; what is copied is off by nothing" {
 	accdump-read right | accaudit --write-profile=own >out
 	[ "$(head -1 own)" = "# operator, pass, dtype, largest error (rms, one element), outputs" ]

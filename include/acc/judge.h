@@ -57,6 +57,9 @@ enum acc_item_kind {
 /* What explains the error of an f32 product, see audit.form. */
 enum acc_form { ACC_NOFORM, ACC_FORM_TF32, ACC_FORM_HF32, ACC_FORM_BF16 };
 
+/* How a side rounds, see audit.round. */
+enum acc_round { ACC_NEAREST, ACC_FLUSHED, ACC_HALF_AWAY, ACC_BY_CHANCE };
+
 /* One record. Errors are relative: e = |a - b| / (|b| + s), see acc_item_measure. */
 struct acc_item {
 	uint64_t at;    /* handle of the record */
@@ -91,6 +94,7 @@ struct acc_item {
 	uint8_t audited; /* bit 0: a, bit 1: b: that was tried, and the record says what came of it */
 	int8_t dtype[2];    /* enum acc_dtype */
 	uint8_t form;       /* enum acc_form: how the device multiplies, where the bench does not */
+	uint8_t round[2];   /* enum acc_round, of each side */
 	uint8_t kind;       /* enum acc_item_kind */
 	uint8_t io;         /* enum acc_io */
 	uint8_t measure;    /* enum acc_measure */

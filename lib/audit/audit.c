@@ -455,6 +455,8 @@ annotate(struct acc_rec *r, const struct acc_audit *a, const struct acc_audited 
 	}
 	if (v->form != NULL)
 		rc |= acc_put(r, "", "audit.form", acc_ctext(v->form));
+	if (v->round != NULL)
+		rc |= acc_put(r, "", "audit.round", acc_ctext(v->round));
 	if (v->part < 1)
 		rc |= acc_put(r, "", "audit.part", acc_f64(v->part));
 	if (v->left.n > 0)

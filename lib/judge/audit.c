@@ -25,6 +25,13 @@ acc_acquitted(const struct acc_item *it)
 }
 
 bool
+acc_is_flushed(const struct acc_item *it)
+{
+	return (it->round[ACC_A] == ACC_FLUSHED) != (it->round[ACC_B] == ACC_FLUSHED) &&
+	       it->max_abs < 0x1p-126;
+}
+
+bool
 acc_bench_wrong(const struct acc_item *it)
 {
 	return it->audit[ACC_A] <= 1 && it->audit[ACC_B] > 1;
@@ -48,8 +55,11 @@ is_other_answer(const struct scan *s, const struct acc_item *it, const struct su
 {
 	const struct acc_call *k = &s->c->call[it->call];
 	const double u = fmax(acc_item_unit(it), acc_call_unit(s->c, k));
-	/* But of equal values each may be the largest. */
-	if (it->exact && k->ranks && !k->backward)
+	/* But of equal values each may be the largest; of numbers below the normal ones a side may make zeros; and a
+	 * product that is as near to its own terms as f32 takes it is one, whatever these leave of each other. */
+	if ((it->exact && k->ranks && !k->backward) || acc_is_flushed(it) ||
+		(acc_multiplies(k) && it->audit[ACC_B] <= 1 &&
+			it->own_rms <= LIMIT_OWN_PRODUCT * acc_item_unit(it)))
 		return false;
 	return x->role == ROLE_OUT && !x->unseen && !x->inner && !x->weak &&
 	       x->cause <= LIMIT_SAME_INPUT * u && it->rms > LIMIT_OTHER_OUTPUT * u;
@@ -168,12 +178,14 @@ is_explained(const struct scan *s, const struct acc_item *it)
 }
 
 /* Both sides computed it in 16 bits on the way, and the device is no further from what its inputs give than
- * the bench: what is between them is rounding, and the bench has the larger part of it. */
+ * the bench: what is between them is rounding, and the bench has the larger part of it. But rounding has either sign, and
+ * of what it takes all off by, no element stands out. */
 static bool
-rounds_as_bench(const struct scan *s, const struct acc_item *it)
+rounds_as_bench(const struct scan *s, const struct acc_item *it, const struct suspect *x)
 {
 	struct acc_rec *r;
-	return it->audit[ACC_A] > 1 && it->audit[ACC_A] <= it->audit[ACC_B] &&
+	return it->audit[ACC_A] > 1 && it->audit[ACC_A] <= it->audit[ACC_B] && !x->slope &&
+	       !it->permuted && it->max <= LIMIT_STANDS_OUT * it->rms &&
 	       acc_case_record(s->c, it, &r, NULL) == 0 &&
 	       acc_str_is(acc_get_text(r, "a.", "audit.cause"), acc_audit_rough) &&
 	       acc_str_is(acc_get_text(r, "b.", "audit.cause"), acc_audit_rough);
@@ -192,7 +204,7 @@ void
 acc_audit_suspect(const struct scan *s, const struct acc_item *it, struct suspect *x)
 {
 	const struct acc_call *k = &s->c->call[it->call];
-	if (x->margin > 0 && rounds_as_bench(s, it))
+	if (x->margin > 0 && rounds_as_bench(s, it, x))
 		x->margin = -LIMIT_CERTAIN;
 	/* Right as it is, an overflow of the device's dtype alone is where its NaN come from. And of what
 	 * was drawn, an output tells itself: drawn otherwise, it is as right, and another. */

@@ -99,12 +99,55 @@ say_products(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
+/* Does one side alone round by another rule than the nearest and even? Nothing is wrong then, either. */
+static int
+say_roundings(struct scan *s, struct acc_err *e)
+{
+	static const char *const words[] = {"", "makes zero of numbers below the normal ones",
+		"rounds half away from zero", "rounds by chance"};
+	struct acc_case *c = s->c;
+	for (int how = ACC_FLUSHED; how <= ACC_BY_CHANCE; how++)
+		for (int side = 0; side < 2; side++) {
+			uint32_t n = 0, first = 0;
+			for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
+				const struct acc_item *it = &c->item[i];
+				if (it->call == ACC_NOCALL || it->round[side] != how ||
+					it->round[!side] == how || !(it->rms > 0) ||
+					(how == ACC_FLUSHED && !acc_is_flushed(it)))
+					continue;
+				first = n++ == 0 ? i : first;
+			}
+			if (n == 0)
+				continue;
+			const struct acc_call *k = &c->call[c->item[first].call];
+			struct acc_finding *f = acc_case_find(c, "clean", e);
+			if (f == NULL)
+				return e->code;
+			f->name = acc_call_name(k);
+			f->rule = "roundings";
+			f->step = k->step;
+			f->rank = k->rank;
+			f->seq = k->seq;
+			f->value = n;
+			f->doubtful = true;
+			f->text = acc_say(acc_mem(s),
+				"%s: the %s %s, in %u output%s from here on; no fault", f->name,
+				side == ACC_A ? "device" : "bench", words[how], n,
+				n == 1 ? "" : "s");
+			if (f->text == NULL)
+				return acc_nomem(e);
+		}
+	return 0;
+}
+
 /* What is not one op call's fault: other weights, another kind of arithmetic. */
 static int
 say_setting(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 {
 	struct acc_case *c = s->c;
 	int rc = say_products(s, culprit, e);
+	if (rc == 0)
+		rc = say_roundings(s, e);
 	if (rc < 0)
 		return rc;
 	const double limit = LIMIT_WEIGHTS_SAID * fmax(s->weight_unit, s->unit);

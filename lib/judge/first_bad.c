@@ -229,6 +229,7 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 	s->bench = s->tie = s->strayed = ACC_NOCALL;
 	s->ties = 0;
 	s->learning = learning;
+	s->told = false;
 	for (uint32_t i = 0; s->near != NULL && i < s->c->ncall; i++)
 		s->near[i] = -INFINITY;
 	if (acc_audit_learn(s) < 0)

@@ -135,6 +135,7 @@ struct scan {
 	bool learning;
 	double finest;    /* of f32 products, the least that one shows, of the floor */
 	bool coarse;      /* f32 products are no better than TF32, or nothing shows that they are */
+	bool told;        /* one of them will be recomputed, as far as all are off alike */
 	bool multiplied;  /* one of them came before, in this rank and step */
 	bool back_before; /* the call before was backward */
 	bool flipped; /* integers came out otherwise: choices between near-equal numbers fell so */
@@ -355,6 +356,8 @@ bool acc_acquitted(const struct acc_item *it);
 bool acc_given_otherwise(const struct acc_item *it, const struct suspect *x);
 /* Is the device's output what its own inputs give, and the bench's is not? */
 bool acc_bench_wrong(const struct acc_item *it);
+/* Does one side alone make zero of numbers below the normal ones, and is that all that differs? */
+bool acc_is_flushed(const struct acc_item *it);
 /* What is usual of those that were recomputed. 0 or ACC_ENOMEM. */
 int acc_audit_learn(struct scan *s);
 /* Let accaudit decide, if it judged: margin, value, limit. */

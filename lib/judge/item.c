@@ -505,6 +505,20 @@ acc_item_own(struct acc_item *it, const struct acc_val *err, const struct acc_va
 }
 
 void
+acc_item_how(struct acc_item *it, int side, const struct acc_val *form, const struct acc_val *round)
+{
+	static const char *const forms[] = {"", "tf32", "hf32", "bf16"};
+	static const char *const rounds[] = {"", "flushed", "half away", "by chance"};
+	const struct acc_str f = acc_picked_text(form), r = acc_picked_text(round);
+	for (uint8_t i = 1; i < 4; i++) {
+		if (acc_str_is(f, forms[i]))
+			it->form = side == ACC_A ? i : ACC_NOFORM;
+		if (acc_str_is(r, rounds[i]))
+			it->round[side] = i;
+	}
+}
+
+void
 acc_item_open(struct acc_item *it, const struct acc_val *left, const struct acc_val *open,
 	bool beside)
 {
@@ -548,11 +562,8 @@ tensors(struct acc_item *it, const struct acc_picked *f)
 	overflow_flags(it, f);
 	for (int s = 0; s < 2; s++)
 		audited(it, s, f->side[s]);
-	struct acc_str form = acc_picked_text(f->side[ACC_A][AUDIT_FORM]);
-	if (form.n > 0 && acc_picked_text(f->side[ACC_B][AUDIT_FORM]).n == 0)
-		it->form = acc_str_is(form, "bf16")   ? ACC_FORM_BF16
-			   : acc_str_is(form, "hf32") ? ACC_FORM_HF32
-						      : ACC_FORM_TF32;
+	for (int s = 0; s < 2; s++)
+		acc_item_how(it, s, f->side[s][AUDIT_FORM], f->side[s][AUDIT_ROUND]);
 	for (int s = 0; s < 2; s++)
 		if (f->has[s] && f->tensor[s])
 			it->id[s] = identity(f->side[s], it->dtype[s]);

@@ -179,6 +179,13 @@
 		"u: what a call then gives is another operator's, or of other arguments, if each side is right for " \
 		"its own", \
 		"8 times what other operators may add, and a kernel's sum of thousands") \
+	X(STANDS_OUT, 8, \
+		"times the root mean square of what both sides round: an element that differs by more", \
+		"of a million errors by the normal law the largest is 4.9 times it, and one in 16 bits has 1.7 times" \
+		" the mean's; as stands-out of accaudit") \
+	X(OWN_PRODUCT, 8, \
+		"units of what is summed up: a product that is so near to what its own inputs give is right", \
+		"as once-rms of accaudit: what f32 leaves of it") \
 	X(JUMP, 64, \
 		"times the noise before it: an error that is larger is none of the noise of what follows", \
 		"as other-output, by which equal inputs show another operator") \

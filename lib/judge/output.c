@@ -469,6 +469,18 @@ learn(const struct look *o)
 		       : excess(o->s, o->k, o->unit, by, it->measure == ACC_BY_STAT);
 }
 
+/* Where all products are off alike, one of them is recomputed, which tells how they are made: the first. */
+static bool
+is_to_tell(const struct look *o)
+{
+	struct scan *s = o->s;
+	if (s->learning || s->told || !is_product(o->k, o->it, o->unit) || !(o->it->rms > 0) ||
+		!(acc_learned(s, o->k, o->unit) > LIMIT_LEARN_SAID))
+		return false;
+	s->told = true;
+	return true;
+}
+
 int
 acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struct given *g,
 	double *worst)
@@ -510,7 +522,7 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		s->rerouted = true;
 	}
 	/* The margin of the limits is for what nobody recomputes. */
-	if (unsure && s->near != NULL)
+	if (s->near != NULL && (unsure || is_to_tell(&o)))
 		s->near[call] = 1;
 	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && acc_suspect_add(s, &x) < 0)
 		return ACC_ENOMEM;

@@ -19,7 +19,7 @@
 	X(AUDIT_ERR, "audit.err") X(AUDIT_MAX, "audit.err_max") \
 	X(AUDIT_LIMIT, "audit.limit") X(AUDIT_LIMIT_MAX, "audit.limit_max") \
 	X(AUDIT_SLOPE, "audit.slope") X(AUDIT_LIMIT_SLOPE, "audit.limit_slope") \
-	X(AUDIT_LEFT, "audit.left") X(AUDIT_OPEN, "audit.open") X(AUDIT_FORM, "audit.form") X(AUDIT_OK, "audit.ok") X(AUDIT_SKIP, "audit.skip") X(AUDIT_DOUBT, "audit.doubt") X(KEY, "key") \
+	X(AUDIT_LEFT, "audit.left") X(AUDIT_OPEN, "audit.open") X(AUDIT_FORM, "audit.form") X(AUDIT_ROUND, "audit.round") X(AUDIT_OK, "audit.ok") X(AUDIT_SKIP, "audit.skip") X(AUDIT_DOUBT, "audit.doubt") X(KEY, "key") \
 	X(STEP, "step") X(RANK, "rank") X(PROC, "proc") X(SEQ, "seq") X(PASS, "pass") \
 	X(OP, "op") X(CALL, "call") X(POS, "pos") X(FOLD, "fold")
 /* Of the record itself; the first two also of one that is no pair. */
@@ -61,6 +61,9 @@ void acc_item_own(struct acc_item *it, const struct acc_val *err, const struct a
 
 /* Whether it leaves out what differs. Where it did not see the other side beside it, what it leaves out is taken
  * for that where NaN or Inf differ. */
+/* How a side multiplies and rounds, of audit.form and audit.round, after the other side. */
+void acc_item_how(struct acc_item *it, int side, const struct acc_val *form,
+	const struct acc_val *round);
 void acc_item_open(struct acc_item *it, const struct acc_val *left, const struct acc_val *open,
 	bool beside);
 

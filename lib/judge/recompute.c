@@ -281,9 +281,9 @@ static int
 take(void *arg, struct acc_rec *r)
 {
 	static const char *const keys[] = {"audit.ok", "audit.err", "audit.err_max", "audit.limit",
-		"audit.limit_max", "audit.slope", "audit.limit_slope", "audit.part", "audit.left",
-		"audit.open", "audit.cause", "audit.cause.msg", "audit.changed", "audit.skip",
-		"audit.skip.msg"};
+		"audit.limit_max", "audit.slope", "audit.limit_slope", "audit.form", "audit.round",
+		"audit.part", "audit.left", "audit.open", "audit.cause", "audit.cause.msg",
+		"audit.changed", "audit.skip", "audit.skip.msg"};
 	struct acc_recompute *t = arg;
 	struct acc_rec *pair;
 	uint32_t i = t->back < t->nfed ? t->fed[t->back++] : ACC_NOCALL;
@@ -310,6 +310,7 @@ take(void *arg, struct acc_rec *r)
 		acc_get(r, "", "audit.err_max"), acc_get(r, "", "audit.limit"),
 		acc_get(r, "", "audit.limit_max"), acc_get(r, "", "audit.slope"),
 		acc_get(r, "", "audit.limit_slope"));
+	acc_item_how(it, t->side, acc_get(r, "", "audit.form"), acc_get(r, "", "audit.round"));
 	if (t->side == ACC_A)
 		acc_item_open(it, acc_get(r, "", "audit.left"), acc_get(r, "", "audit.open"),
 			acc_get(r, "other.", "src") != NULL);

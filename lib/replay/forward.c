@@ -291,6 +291,9 @@ judge_formed(struct acc_trial *t, const struct acc_formed *f, uint32_t k,
 	acc_slope_keep(&tally->slope, &slope);
 	tally->parts++;
 	bool far = acc_far_off(&s, v->low);
+	if (y->r.unit > 0 && !y->exact &&
+		(far || t->out[k].held->other != NULL || slope.slope > slope.limit))
+		acc_rounds_add(&tally->rounds, rec->dtype, rec->v, ref->v, rec->n);
 	if (far || (v->rounding == ACC_EXACT && acc_err_max(&s) > 0.5))
 		v->skip = acc_exempt(t, f, k);
 	if (v->skip != NULL || !far)

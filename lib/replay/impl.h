@@ -124,8 +124,9 @@ struct acc_audited { /* of one output record */
 	struct acc_left left;
 	bool explained; /* one argument that is another gives all of it: no error, but another function */
 	struct acc_changed changed;
-	const char *form; /* of f32 products: the arithmetic that explains it; NULL: none */
-	uint64_t n;       /* elements, or what else was compared */
+	const char *form;  /* of f32 products: the arithmetic that explains it; NULL: none */
+	const char *round; /* how it rounds, where not to the nearest; or NULL */
+	uint64_t n;        /* elements, or what else was compared */
 };
 
 /* Errors as they are collected. */
@@ -156,6 +157,21 @@ void acc_form_merge(struct acc_forms *f, const struct acc_forms *more);
 /* "tf32", ...: the one that explains it; or NULL. */
 const char *acc_form_of(const struct acc_forms *f);
 
+/* How what was recorded lies beside what is exact (rounding.c): of so many, */
+struct acc_rounds {
+	size_t n, beyond; /* how many are no neighbour; */
+	size_t off;       /* the farther one was taken, */
+	size_t outer,
+		outer_off;     /* and of these that are within a quarter of a number, how often; */
+	size_t ties, away;     /* between two of which the smaller is even; and was not taken; */
+	size_t small, flushed; /* not normal; zero, where such a number should be */
+	double up, chance;     /* how often more is larger than chance makes it; and its variance */
+};
+void acc_rounds_add(struct acc_rounds *s, enum acc_dtype t, const double *rec, const double *ref,
+	size_t n);
+/* "flushed", "half away", "by chance": see audit.round; NULL: as all do. */
+const char *acc_rounds_of(const struct acc_rounds *s);
+
 /* Where elements are wrong. */
 struct acc_spots {
 	size_t bad, first, seen; /* how many of those that were looked at; the first of them */
@@ -175,6 +191,7 @@ struct acc_tally {
 	bool rough; /* as with 16 bits on the way */
 	bool kept;  /* what is said is in the job's own memory */
 	struct acc_spots spots;
+	struct acc_rounds rounds;
 };
 /* The call's results, when all of its parts were looked at. */
 void acc_audit_job_settle(struct acc_audit_job *j);

@@ -112,6 +112,18 @@
 		"twice once-max") \
 	X(VARIANCE_NEAR, 0.1, "of the change that n - 1 for n makes: how near it must be", \
 		LIMIT_TRIED) \
+	N(ROUNDING_SAMPLES, 4096, "elements in 16 bits at most tell how they are rounded", \
+		"for the time that it takes") \
+	N(ROUNDING_LEAST, 64, \
+		"elements at least that two numbers are next to: fewer tell nothing", \
+		"of so many within a quarter of a number rounding by chance leaves none at the nearer one with" \
+		" 2e-4, and none of rounding to the nearest is at the other") \
+	N(ROUNDING_TIES, 12, \
+		"halves that another rule takes elsewhere: all of them away from zero is that rule", \
+		"by chance one in 4,000 tensors has as many") \
+	X(ROUNDING_OUTER, 0.125, \
+		"of the elements within a quarter of a number: so many are at the farther one by chance", \
+		"the mean of that quarter; half and twice of it, which of 64 has one in 10") \
 	X(ROUGH_LEAST, 0x1p-14, "rms in f32: from here on it may be computed in 16 bits", \
 		"an eighth of the rounding of f16, 2^-11") \
 	X(ROUGH_MOST, 0x1p-7, "rms in f32: up to here", "twice the rounding of bf16, 2^-8")

@@ -88,6 +88,9 @@ acc_audit_job_settle(struct acc_audit_job *j)
 		v->finite = t->err.n > 0;
 		v->n = t->err.n;
 		v->form = acc_form_of(&t->forms);
+		v->round = acc_rounds_of(&t->rounds);
+		if (v->round != NULL) /* which is to one side, and right */
+			v->slope = (struct acc_slope_found){0};
 		if (v->skip == NULL && v->backward && !v->finite && t->left.n > 0)
 			v->skip = "nothing in it is finite, or away from a kink";
 		if (v->skip != NULL)
@@ -99,6 +102,8 @@ acc_audit_job_settle(struct acc_audit_job *j)
 			v->changed = t->changed;
 		if (v->cause == NULL && t->rough)
 			v->cause = acc_audit_rough;
+		if (v->cause == NULL && v->round != NULL && t->rounds.flushed > 0)
+			v->cause = "numbers below the normal ones of its dtype are zero";
 	}
 }
 

@@ -74,9 +74,10 @@ const struct acc_known acc_known[] = {
 			"m.accuracy") SIDED("err") SIDED("audit.ok") SIDED("audit.err")
 			SIDED("audit.err_max") SIDED("audit.limit") SIDED("audit.limit_max") SIDED(
 				"audit.slope") SIDED("audit.limit_slope") SIDED("audit.form")
-				SIDED("audit.part") SIDED("audit.left") SIDED("audit.open") SIDED(
-					"audit.cause") SIDED("audit.changed") SIDED("audit.doubt")
-					SIDED("audit.skip") SIDED("audit.ranks") SIDED("audit.rule")
+				SIDED("audit.round") SIDED("audit.part") SIDED("audit.left") SIDED(
+					"audit.open") SIDED("audit.cause") SIDED("audit.changed")
+					SIDED("audit.doubt") SIDED("audit.skip")
+						SIDED("audit.ranks") SIDED("audit.rule")
 	/* sample, rollout */
 	SIDED("sample") SIDED("version") SIDED("finish") SIDED("cached") SIDED("ids") SIDED(
 		"start") SIDED("tokens") SIDED("logp.rollout") SIDED("logp.train") SIDED("logp.ref")
@@ -136,8 +137,8 @@ acc_key_speaks(struct acc_str key)
 	static const char *const keys[] = {"bad", "rule", "witness", "limit", "limit_from", "why",
 		"note", "what", "text", "confidence", "ranked", "comm", "err", "layout",
 		"layout.raw", "m.layout", "m.skip", "m.where", "audit.skip", "audit.cause",
-		"audit.changed", "audit.doubt", "audit.rule", "audit.form", "audit.part",
-		"audit.left", "audit.open", "stack_from", "maybe", "given"};
+		"audit.changed", "audit.doubt", "audit.rule", "audit.form", "audit.round",
+		"audit.part", "audit.left", "audit.open", "stack_from", "maybe", "given"};
 	struct acc_str s = is_side(key) ? (struct acc_str){key.p + 2, key.n - 2} : key;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (acc_str_is(s, keys[i]))
