@@ -2,10 +2,20 @@
  * are counted apart, so that none of them hides in, or alone makes, a mean or a maximum. */
 #include "acc/metric.h"
 
+#include <math.h>
+
+/* A quotient that was formed in f32 has eight digits: those of a double that follow mean nothing. */
+static double
+digits(double x)
+{
+	const double by = x > 1e-15 && x < 1e6 ? pow(10, 7 - floor(log10(x))) : 0;
+	return x != (float)x || by == 0 ? x : nearbyint(x * by) / by;
+}
+
 static struct acc_val
 max_rel(struct acc_subject *s)
 {
-	return acc_f64(s->r->two.nrel == 0 ? 0 : s->r->two.max_rel);
+	return acc_f64(s->r->two.nrel == 0 ? 0 : digits(s->r->two.max_rel));
 }
 
 static struct acc_val
