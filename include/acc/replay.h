@@ -96,7 +96,8 @@ struct acc_replay {
 	/* The evaluation is for the gradient by :move, or of what is added to a product: what gets
 	 * no gradient (the padding of an embedding) must not depend on the input then. */
 	bool gradient;
-	bool rounds; /* magnitudes hold what is rounded to the result's dtype on the way */
+	const double *marked; /* by :move, the elements that stand where marks are now; or NULL */
+	bool rounds;          /* magnitudes hold what is rounded to the result's dtype on the way */
 	/* Room for as many numbers as the first output has elements, or NULL: the logarithm of what softmax divided
 	 * each by. */
 	double *divided;

@@ -98,6 +98,7 @@ acc_adjoint_move(struct acc_adjoint *a)
 		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
 	int rc = 0;
 	t->r.gradient = true;
+	t->r.marked = x;
 	/* Element i becomes i + 1, then -(i + 1): what changes its sign was moved. */
 	for (int sign = 1; sign >= -1 && rc == 0; sign -= 2) {
 		for (size_t i = 0; i < a->x->n; i++)
@@ -107,6 +108,7 @@ acc_adjoint_move(struct acc_adjoint *a)
 		a->x->v = x;
 	}
 	t->r.gradient = false;
+	t->r.marked = NULL;
 	if (rc < 0)
 		return rc;
 	for (uint32_t k = 0; k < t->nout; k++)

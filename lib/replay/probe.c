@@ -12,8 +12,9 @@ enum { PROBES = 6, FEW_PROBES = 2, MANY = 1 << 17, DRAWS = 4 };
 
 struct block_sum {
 	double in, in2, out, out2, abs, noise, saved2, logs;
-	double x, x2; /* of the input: the sum, squares, */
-	size_t nx;    /* of so many elements */
+	double x, x2;  /* of the input: the sum, squares, */
+	size_t nx;     /* of so many elements */
+	size_t finite; /* so many of the gradient's are */
 	bool wild, gwild;
 };
 
@@ -85,7 +86,9 @@ struct probe {
 	double *rough; /* of each block: what rounding on the way adds, in parts of it, squared */
 	bool drowned;  /* and nothing is left of some */
 	const double *other; /* the other side's gradient */
-	int k;               /* which probe */
+	bool only; /* nothing moves but what has a finite gradient, and what is not finite is left out */
+	bool zero; /* of the input that is 0, as of what is linear in it, whatever it is */
+	int k;     /* which probe */
 };
 
 /* What p->up and p->down give. */
@@ -153,20 +156,26 @@ evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
 		uint64_t r = acc_mix(seed ^ acc_mix(i));
 		double until = one ? fmin(fabs(x[i]), fabs(1 - x[i])) : own ? fabs(x[i]) : 1;
 		until = until < LEAST ? 0 : until;
+		const double at = p->zero && !isfinite(x[i]) ? 0 : x[i];
 		double v = until * (0.5 + (double)(r >> 12) * 0x1p-52);
 		v = r & 1 ? v : -v;
-		p->up[i] = x[i] + p->h * v;
-		p->down[i] = x[i] - p->h * v;
+		p->up[i] = at + p->h * v;
+		p->down[i] = at - p->h * v;
 		/* Beside a large x, a small step is what is left of it; an infinite one, such as a
 		 * masked score, has none: its gradient must be 0 for any. */
-		p->v[i] = p->tells || !isfinite(x[i]) ? v : (p->up[i] - p->down[i]) / (2 * p->h);
+		p->v[i] = p->tells || !isfinite(at) ? v : (p->up[i] - p->down[i]) / (2 * p->h);
+		if (p->only && !isfinite(a->gin->v[i])) {
+			p->up[i] = p->down[i] = at;
+			p->v[i] = 0;
+		}
 	}
 	if (p->tells)
 		return follow(a, p, seed);
 	int rc = both(a, p, p->fup, p->fdown);
 	for (size_t i = 0; p->wup != NULL && i < a->x->n; i++) {
-		p->up[i] = 2 * p->up[i] - x[i];
-		p->down[i] = 2 * p->down[i] - x[i];
+		const double at = p->zero && !isfinite(x[i]) ? 0 : x[i];
+		p->up[i] = 2 * p->up[i] - at;
+		p->down[i] = 2 * p->down[i] - at;
 	}
 	return rc < 0 || p->wup == NULL ? rc : both(a, p, p->wup, p->wdown);
 }
@@ -198,6 +207,7 @@ take_in(struct acc_adjoint *a, struct probe *p)
 		p->sum[i] = (struct block_sum){0};
 	for (size_t i = 0; i < a->x->n; i++) {
 		struct block_sum *s = &p->sum[block_of(&p->in, i)];
+		s->finite += isfinite(a->gin->v[i]);
 		if (p->v[i] == 0) /* it was not moved: nothing is known of its gradient */
 			continue;
 		double term = a->gin->v[i] * p->v[i];
@@ -215,8 +225,12 @@ take_in(struct acc_adjoint *a, struct probe *p)
 			double jv = p->tells ? p->fup[k].v[o]
 					     : (p->fup[k].v[o] - p->fdown[k].v[o]) / (2 * p->h);
 			double term = g->v[o] * jv, size = fabs(p->fup[k].v[o]);
-			if (a->t->formed->ref[k].mag != NULL) /* it is what larger numbers leave */
-				size = fmax(size, a->t->formed->ref[k].mag[o]);
+			if (p->only && !p->zero && !isfinite(term) &&
+				!isfinite(a->t->formed->ref[k].v[o]))
+				continue;
+			const double *mag = a->t->formed->ref[k].mag;
+			if (mag != NULL && !(p->only && isinf(mag[o])))
+				size = fmax(size, mag[o]); /* it is what larger numbers leave */
 			s->out += term;
 			s->out2 += term * term;
 			s->abs += fabs(term);
@@ -303,6 +317,11 @@ compare(struct acc_adjoint *a, struct probe *p)
 		}
 		if (s->wild || (s->gwild && sqrt(s->out2) > max / 4)) {
 			leave(a, p, i); /* it overflows, or may */
+			/* As what it was given does: no element of it is finite. */
+			if (s->wild && s->finite == 0 && s->nx > 0) {
+				acc_err_add(&a->err, 0);
+				acc_err_add(&a->coarse, 0);
+			}
 			continue;
 		}
 		if (s->gwild) {
@@ -327,6 +346,10 @@ compare(struct acc_adjoint *a, struct probe *p)
 					    1.4 * fabs(s->logs)) +
 			     rough + s->noise + tiny;
 		double e = fabs(s->in - s->out);
+		if (p->only && !isfinite(den + a->unit * s->abs)) {
+			leave(a, p, i);
+			continue;
+		}
 		acc_err_add(&a->err, e / (den + a->work * s->abs));
 		acc_err_add(&a->coarse, e / (den + a->unit * s->abs));
 	}
@@ -377,6 +400,31 @@ probes(struct acc_adjoint *a, struct probe *p)
 	return rc;
 }
 
+/* Where NaN or Inf in one element leaves nothing of a block to compare: that of the others, as far as they hang together
+ * with what is finite; or that of another input, if it is linear in it. Nobody knows whether it is so: this says what is
+ * right alone. */
+static int
+finite_only(struct acc_adjoint *a, struct probe *p, bool zero)
+{
+	const struct acc_left all = a->left;
+	p->only = true;
+	p->zero = zero && !p->tells;
+	a->left = (struct acc_left){0};
+	int rc = probes(a, p);
+	bool right = rc == 0 && a->err.n > 0 && a->left.n == 0 &&
+		     !acc_far_off(&a->err, acc_unit_low(a->unit));
+	for (size_t i = 0; i < a->gin->n && right; i++) {
+		a->left.n += !isfinite(a->gin->v[i]);
+		a->left.open += p->other != NULL && !isfinite(a->gin->v[i]) &&
+				acc_differs(a->unit, a->gin->v[i], p->other[i]);
+	}
+	if (!right) {
+		a->err = a->coarse = (struct acc_errsum){0};
+		a->left = all;
+	}
+	return rc;
+}
+
 int
 acc_adjoint_block(struct acc_adjoint *a, bool whole)
 {
@@ -423,6 +471,9 @@ acc_adjoint_block(struct acc_adjoint *a, bool whole)
 		return ACC_EUNSUP;
 	p.h = STEP * scale_of(a);
 	rc = probes(a, &p);
+	for (int zero = 0; zero < 2 && rc == 0 && a->err.n == 0 && a->left.n > 0; zero++)
+		rc = finite_only(a, &p, zero == 1);
+	p.only = p.zero = false;
 	if (rc == 0 && p.drowned && a->err.n == 0)
 		return acc_cannot(&t->r, "rounding on the way leaves nothing of its gradient");
 	/* What is far off may be so by kinks alone. */

@@ -988,6 +988,16 @@ def contractions(s):
     s.do("Torch.trapezoid", torch.trapezoid, rand(4, 5), dx=0.5)
     s.do("Torch.cumulative_trapezoid", torch.cumulative_trapezoid, rand(4, 5))
     s.do("Torch.trace", torch.trace, rand(4, 5))
+    for t in (f32, bf16):
+        for n in (0, 1, 3):
+            s.do("Torch.polygamma", torch.polygamma, n, rand(4, 5).abs().add(0.1).to(t))
+        s.do("Torch.cov", torch.cov, rand(3, 9).to(t))
+        s.do("Torch.vander", torch.vander, rand(5).to(t), 4, grad=False)
+    s.do("Torch.cov", torch.cov, rand(9), correction=0)
+    s.do("Torch.vander", torch.vander, rand(4), increasing=True, grad=False)
+    s.do("Torch.tile", torch.tile, rand(2, 3), [2])
+    s.do("Torch.median", torch.median, rand(3, 5))
+    s.do("Torch.msort", torch.msort, rand(4, 3))
 
 
 FAMILIES = [scatters, orders, makers, patterns, distances, margins, hidden, lists, optimizers, rarer,

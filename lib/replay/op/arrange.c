@@ -435,6 +435,71 @@ trapezoid(struct acc_replay *r, struct acc_dense *out)
 	return 0;
 }
 
+/* Of variables in rows, or one: the mean of the products of what is left without their means. */
+static int
+cov(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *x;
+	int64_t correction = 1;
+	if (acc_need_tensor(r, "input", &x) < 0 || acc_arg_int(r, "correction", &correction) < 0)
+		return ACC_EUNSUP;
+	const size_t n = x->ndim == 0 ? 0 : (size_t)x->shape[x->ndim - 1],
+		     m = n == 0 ? 0 : x->n / n;
+	const int64_t shape[2] = {(int64_t)m, (int64_t)m};
+	double *d = acc_doubles(r, x->n);
+	if (d == NULL)
+		return ACC_EUNSUP;
+	if (x->ndim > 2 || (int64_t)n <= correction || acc_arg(r, "fweights") != NULL ||
+		acc_arg(r, "aweights") != NULL ||
+		acc_out_shape(r, out, shape, x->ndim == 2 ? 2 : 0) < 0)
+		return acc_cannot(r, "its weights, or too few values");
+	for (size_t i = 0; i < m; i++) {
+		double mean = 0;
+		for (size_t k = 0; k < n; k++)
+			mean += x->v[i * n + k] / (double)n;
+		for (size_t k = 0; k < n; k++)
+			d[i * n + k] = x->v[i * n + k] - mean;
+	}
+	/* Each factor was rounded, as was the mean. */
+	const double step = 2 * acc_roundings(r, out->dtype), by = (double)n - (double)correction;
+	for (size_t o = 0; o < m * m; o++) {
+		double sum = 0, abs = 0;
+		for (size_t k = 0; k < n; k++) {
+			const double a = d[o / m * n + k], b = d[o % m * n + k];
+			sum += a * b;
+			abs += fabs(a * b) + fabs(a * x->v[o % m * n + k]) +
+			       fabs(b * x->v[o / m * n + k]);
+		}
+		out->v[o] = sum / by;
+		if (out->mag != NULL)
+			out->mag[o] = abs / by * (1 + step / sqrt((double)n));
+	}
+	return 0;
+}
+
+/* Row i has the powers of element i, in falling order. */
+static int
+vander(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *x;
+	bool rising = false;
+	if (acc_need_tensor(r, "x", &x) < 0)
+		return ACC_EUNSUP;
+	int64_t n = (int64_t)x->n;
+	if (acc_arg_int(r, "N", &n) < 0 || acc_arg_bool(r, "increasing", &rising) < 0)
+		return ACC_EUNSUP;
+	if (x->ndim != 1 || n < 1 || acc_out_shape(r, out, (int64_t[]){(int64_t)x->n, n}, 2) < 0)
+		return acc_cannot(r, "its input is no vector");
+	for (size_t o = 0; o < out->n; o++) {
+		const size_t k = o % (size_t)n, power = rising ? k : (size_t)n - 1 - k;
+		out->v[o] = pow(x->v[o / (size_t)n], (double)power);
+		if (out->mag != NULL) /* each product is rounded */
+			out->mag[o] = fabs(out->v[o]) * sqrt((double)power) *
+				      acc_roundings(r, out->dtype);
+	}
+	return 0;
+}
+
 /* What stands on the diagonal. */
 static int
 trace(struct acc_replay *r, struct acc_dense *out)
@@ -498,6 +563,8 @@ const struct acc_op acc_ops_arrange[] = {
 	ROW("addr", "input|self:point vec1:any vec2:any beta alpha", "product", ACC_FEW, addr, 0),
 	ROW("trapezoid trapz", "y|input:any x dx dim", "reduce", ACC_FEW, trapezoid, 0),
 	ROW("cumulative_trapezoid", "y|input:any x dx dim", "reduce", ACC_FEW, trapezoid, 1),
+	ROW("cov", "input|self:any correction fweights aweights", "reduce", ACC_FEW, cov, 0),
+	ROW("vander", "x|input:any N increasing", "arithmetic", ACC_FEW, vander, 0),
 	ROW("trace", "input|self:any", "reduce", ACC_FEW, trace, 0),
 	{.names = NULL},
 };

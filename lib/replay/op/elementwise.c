@@ -8,6 +8,7 @@ enum {
 	TANHSHRINK,
 	LOGIT,
 	SINC,
+	POLYGAMMA,
 	DEG2RAD,
 	RAD2DEG,
 	LGAMMA,
@@ -42,6 +43,30 @@ digamma(double x)
 	const double y = 1 / (x * x);
 	return sum + log(x) - 0.5 / x -
 	       y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y / 132))));
+}
+
+/* The n-th derivative of that: a sum of powers, whose tail is Euler and Maclaurin's. */
+static double
+polygamma(double n, double x)
+{
+	double s = n + 1, sum = 0;
+	if (n == 0)
+		return digamma(x);
+	if (!(x > -0x1p16) || isinf(x))
+		return x > 0 ? 0 : NAN;
+	while (x < 16) {
+		sum += pow(x, -s);
+		x += 1;
+	}
+	const double p = pow(x, -s), y = 1 / (x * x);
+	sum += p * x / n + p / 2 +
+	       p / x * s *
+		       (1.0 / 12 -
+			       y * (s + 1) * (s + 2) *
+				       (1.0 / 720 - y * (s + 3) * (s + 4) *
+							    (1.0 / 30240 - y * (s + 5) * (s + 6) /
+										   1209600)));
+	return (fmod(n, 2) == 0 ? -1 : 1) * tgamma(s) * sum;
 }
 
 /* Newton's steps for erfc, from what its tail is like. */
@@ -104,6 +129,8 @@ function(int which, double x, const struct numbers *k)
 		return lgamma(x);
 	case DIGAMMA:
 		return digamma(x);
+	case POLYGAMMA:
+		return polygamma(k->a, x);
 	case ERFINV:
 		return erfinv(x);
 	case ENTR:
@@ -141,6 +168,10 @@ arguments(struct acc_replay *r, const struct acc_dense *out, struct numbers *k)
 	case SOFTSHRINK:
 		k->a = 0.5;
 		return acc_arg_float(r, "lambd", &k->a);
+	case POLYGAMMA:
+		return acc_arg_float(r, "n", &k->a) > 0 && k->a >= 0 && k->a <= 20
+			       ? 0
+			       : acc_cannot(r, "its order was not recorded");
 	case LOGIT:
 		k->a = NAN;
 		return acc_arg_float(r, "eps", &k->a);
@@ -164,6 +195,13 @@ digamma_size(double x)
 	return 1 + log(fabs(x) + 2) + (x < 0 && near != 0 ? fabs(x) / (near * near) : 0);
 }
 
+/* Torch's trigamma ends its series behind three terms, at 6: what follows is 6^-9 / 30, 3e-9. */
+static double
+polygamma_size(double n, enum acc_dtype t)
+{
+	return n == 1 ? 0x1p-28 / acc_work_unit(acc_unit(t)) : 0;
+}
+
 static int
 unary(struct acc_replay *r, struct acc_dense *out)
 {
@@ -182,9 +220,10 @@ unary(struct acc_replay *r, struct acc_dense *out)
 		if (out->mag != NULL && isfinite(x->v[i]))
 			out->mag[i] = which == LOGIT    ? 1 / fmax(fabs(x->v[i]), 1e-300) + 1
 				      : which == LGAMMA ? fabs(x->v[i] * log(fabs(x->v[i]) + 2)) + 1
-				      : which == DIGAMMA ? digamma_size(x->v[i])
-				      : which == ENTR    ? 2 * fabs(out->v[i]) + fabs(x->v[i])
-				      : which == ERFINV  ? acc_unit_low(acc_unit(out->dtype))
+				      : which == DIGAMMA   ? digamma_size(x->v[i])
+				      : which == ENTR      ? 2 * fabs(out->v[i]) + fabs(x->v[i])
+				      : which == ERFINV    ? acc_unit_low(acc_unit(out->dtype))
+				      : which == POLYGAMMA ? polygamma_size(k.a, out->dtype)
 				      : which == I0 || which == ANGLE ? 0
 				      : which >= NAN_TO_NUM           ? 0
 								      : 1 + fabs(x->v[i]);
@@ -453,6 +492,7 @@ const struct acc_op acc_ops_elementwise[] = {
 	UNARY("rad2deg", "function", ACC_FEW, X, RAD2DEG),
 	UNIT("lgamma", "function", X, LGAMMA),
 	UNARY("digamma psi", "function", ACC_FEW, X, DIGAMMA),
+	UNARY("polygamma", "function", ACC_FEW, "n " X, POLYGAMMA),
 	{.names = "erfinv",
 		.sig = X,
 		.cls = "function",

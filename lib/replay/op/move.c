@@ -355,8 +355,13 @@ repeat(struct acc_replay *r, struct acc_dense *out)
 	if (acc_need_tensor(r, "input", &x) < 0 ||
 		acc_arg_ints(r, "repeats", times, ACC_DENSE_DIMS, &n) < 0)
 		return ACC_EUNSUP;
-	if (n < x->ndim)
-		return acc_cannot(r, "its repeats do not fit its input");
+	if (n < x->ndim) { /* of tile: those in front are 1 */
+		const uint32_t more = x->ndim - n;
+		memmove(times + more, times, n * sizeof *times);
+		for (uint32_t d = 0; d < more; d++)
+			times[d] = 1;
+		n = x->ndim;
+	}
 	for (uint32_t d = 0; d < n; d++)
 		if (__builtin_mul_overflow(times[d],
 			    d + x->ndim < n ? 1 : x->shape[d + x->ndim - n], &shape[d]))

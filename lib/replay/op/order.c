@@ -204,6 +204,22 @@ taken(const double *rec, size_t step, size_t take, size_t n, size_t *idx)
 	return true;
 }
 
+/* Without them, by the values for which the marks stand, if no two of those that were taken are equal. */
+static bool
+alone(const struct rank *k, int which, const double *x, size_t *idx, size_t *tmp)
+{
+	const size_t step = k->s.inner;
+	rank_row(k, which, x, NULL, idx, tmp);
+	for (size_t i = 0; i < k->take; i++) {
+		size_t equal = 0;
+		for (size_t j = 0; j < k->s.len && (k->take == 1 || i == 0); j++)
+			equal += same(x[j * step], x[idx[i] * step]);
+		if (equal > 1 || (i > 0 && same(x[idx[i - 1] * step], x[idx[i] * step])))
+			return false;
+	}
+	return true;
+}
+
 static int
 ranked(struct acc_replay *r, struct acc_dense *out)
 {
@@ -221,14 +237,18 @@ ranked(struct acc_replay *r, struct acc_dense *out)
 	if (idx == NULL || tmp == NULL)
 		return acc_cannot(r, ACC_NOMEM_TEXT);
 	bool follow = r->gradient && k.values >= 0;
-	if (follow && rec == NULL)
+	if (follow && rec == NULL && r->marked == NULL)
 		return acc_cannot(r, "its indices were not recorded");
 	for (size_t i = 0; i < k.s.outer * k.s.inner; i++) {
 		size_t o = i / k.s.inner, c = i % k.s.inner, at = o * k.take * k.s.inner + c;
-		const double *x = k.s.x->v + o * k.s.len * k.s.inner + c;
+		const size_t row = o * k.s.len * k.s.inner + c;
+		const double *x = k.s.x->v + row;
+		if (follow && rec == NULL && !alone(&k, r->op->which, r->marked + row, idx, tmp))
+			return acc_cannot(r,
+				"equal elements, and which was taken was not recorded");
 		if (!follow)
 			rank_row(&k, r->op->which, x, rec == NULL ? NULL : rec + at, idx, tmp);
-		else if (!taken(rec + at, k.s.inner, k.take, k.s.len, idx))
+		else if (rec != NULL && !taken(rec + at, k.s.inner, k.take, k.s.len, idx))
 			return acc_cannot(r, "an index outside of its input");
 		for (size_t j = 0; j < k.take; j++) {
 			if (k.values >= 0)
