@@ -427,7 +427,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 
 @test "what both sides computed in 16 bits on the way differs by the rounding of the bench, too" {
 	judge 0 "$J/way-both.acc"
-	for s in way-further way-one; do
+	for s in way-further way-one way-element; do
 		judge 1 "$J/$s.acc"
 		first culprit Functional.bilinear.0.forward output
 		says "both sides fail recomputation from their own inputs"

@@ -336,15 +336,17 @@ for name, dtype in (("mask-form", "bool"), ("mask-wrong", "f32")):
     net(s).write(name)
 
 # An f32 operator that both sides computed in 16 bits on the way, as the audit says of both: the device is
-# nearer to what its inputs give than the bench, further, or the audit does not know what the bench did.
-for name, err, told in (("way-both", 5e3, True), ("way-further", 5e4, True), ("way-one", 5e3, False)):
+# nearer to what its inputs give than the bench, further, or the audit does not know what the bench did; or it is nearer, but
+# one element stands out of what is between the two.
+for name, err, told, most in (("way-both", 5e3, True, 6e-2), ("way-further", 5e4, True, 6e-2), ("way-one", 5e3, False, 6e-2),
+                              ("way-element", 5e3, True, 0.4)):
     s = Stream()
     cause = "computed in 16 bits on the way (of its terms, its sums or its input)"
     a = {"a_audit__ok": False, "a_audit__err": err, "a_audit__limit": 40.0, "a_audit__err_max": 3 * err,
          "a_audit__limit_max": 200.0, "a_audit__cause": cause, "b_audit__ok": False, "b_audit__err": 1e4,
          "b_audit__limit": 40.0, "b_audit__err_max": 3e4, "b_audit__limit_max": 200.0}
     s.op("Functional.bilinear.0.forward", [("x", 1e-8), ("w", 0)],
-         [("y", 2e-2, dict(a, b_audit__cause=cause) if told else a)])
+         [("y", 2e-2, dict(a, emax=most, **({"b_audit__cause": cause} if told else {})))])
     s.write(name)
 
 # Nine products and more that an audit finds far within their limits, and one that it does not; two such.
