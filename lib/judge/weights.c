@@ -225,8 +225,10 @@ look(struct acc_weights *t, uint32_t i, struct acc_err *e)
 		rc = acc_odd_other(&t->odd, r, e) < 0 ? ACC_ENOMEM : 1;
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
-	const uint64_t before = t->other.n + t->apart.n;
+	const uint64_t before = t->other.n + t->apart.n, same = t->same.n + t->near.n;
 	values(t, r, i, guessed && !alone);
+	t->still |= t->same.n + t->near.n > same && it->b_rms > 0 &&
+		    is_moment(acc_get_text(r, "b.", "name"));
 	if (t->other.n + t->apart.n == before)
 		rc = acc_odd_add(&t->odd, t->c, i, r, e);
 	else

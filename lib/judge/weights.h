@@ -64,6 +64,7 @@ struct acc_weights {
 		unknown; /* each pair is one of these */
 	struct acc_some only[2], renamed, guessed, laid, dtype;
 	struct acc_some moments;    /* of an optimizer, of the other dtype */
+	bool still;                 /* one that is not zero is the same on both sides */
 	struct acc_some emptied;    /* of the quantized ones: little is left of it */
 	struct acc_some scaled;     /* columns that were multiplied, and what makes up for it */
 	struct acc_ids folded;      /* items that are */

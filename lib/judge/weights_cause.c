@@ -63,8 +63,8 @@ is_step(const struct acc_rec *r, double *a, double *b)
 	       acc_as_f64(acc_get(r, "b.", "s.max"), b);
 }
 
-/* All of them are as many further on one side; one, where torch has been asked for the state of an optimizer that had not
- * run. */
+/* All of them are as many further on one side. One, where a moment is the same: an update would have changed it, so it was
+ * none, as torch makes where it is asked for the state of an optimizer that has not run. */
 int
 acc_weights_step(struct acc_weights *t, const char **text, struct acc_err *e)
 {
@@ -99,7 +99,7 @@ acc_weights_step(struct acc_weights *t, const char **text, struct acc_err *e)
 	if (*text == NULL)
 		return acc_nomem(e);
 	/* Files without a framework's name may be torch's. */
-	int other = fabs(by) != 1 ? 1 : acc_has_source(c, "framework", "jax", e);
+	int other = fabs(by) != 1 || !t->still ? 1 : acc_has_source(c, "framework", "jax", e);
 	if (other == 0)
 		other = acc_has_source(c, "framework", "mindspore", e);
 	if (other == 0)
