@@ -262,6 +262,27 @@ stat() { # dtype, largest, norm: as msprobe writes a tensor
 	run -0 accdiff rounded b
 }
 
+@test "what a reduce leaves on a rank that does not receive is not judged" {
+	cd "$BATS_TEST_TMPDIR"
+	net() { # folder, largest of rank 0, of rank 1, rank that receives
+		local r
+		for r in 0 1; do
+			dump "$1/step0/rank$r" "{\"Torch.mul.0.forward\": {\"input_args\": [$(stat float32 1.0 4.0)], \"input_kwargs\": {}, \"output\": [$(stat float32 2.0 5.0)]},
+				\"Distributed.reduce.0.forward\": {\"input_args\": [$(stat float32 2.0 5.0), {\"type\": \"int\", \"value\": $4}], \"input_kwargs\": {}, \"output\": [$(stat float32 "$([ $r = 0 ] && echo "$2" || echo "$3")" 7.0)]}}"
+		done
+	}
+	net b 4.0 2.0 0
+	net d 4.0 3.5 0
+	net wrong 5.5 2.0 0
+	run -0 accdiff d b
+	run -1 accdiff wrong b
+	[[ $output == *"Distributed.reduce.0.forward"* ]]
+	# Of the rank that receives it is judged.
+	net e 4.0 2.0 1
+	net f 4.0 3.5 1
+	run -1 accdiff f e
+}
+
 @test "what tools are known to do is no fault: 0 accused" {
 	cd "$BATS_TEST_TMPDIR"
 	net() { # folder, norm in float16, largest of a complex tensor's absolute values

@@ -152,6 +152,7 @@ struct acc_call {
 	bool writes;  /* see acc_op_in_place */
 	bool partly;  /* see acc_op_writes_partly */
 	bool inplace; /* it was told to write to what it is given */
+	bool elsewhere; /* it sums up for another rank */
 	bool missing; /* the side that has it not ended early */
 	bool keyed;   /* false: a record without an op call, alone in this one */
 	bool by_proc; /* rank is a process id */

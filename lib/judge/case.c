@@ -309,6 +309,17 @@ is_told_inplace(const struct acc_picked *s, const struct origin *p, uint8_t side
 	return told && (acc_str_is(p->pos, "inplace") || acc_op_may_write(p->op));
 }
 
+/* Is it the rank that a sum goes to, and another one? Here is then what the backend leaves (behaviour
+ * torch-gloo-reduce-partials). */
+static bool
+goes_elsewhere(const struct acc_picked *s, const struct origin *p, uint8_t sides)
+{
+	const int64_t to = acc_picked_int(s->side[sides & 1 ? ACC_A : ACC_B][VALUE], p->rank);
+	return p->rank != INT64_MIN && to != p->rank &&
+	       (acc_str_is(p->pos, "1") || acc_str_is(p->pos, "dst")) &&
+	       acc_str_is(p->op, "Distributed.reduce");
+}
+
 static int
 into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 {
@@ -354,12 +365,14 @@ into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 		k->response = (uint8_t)acc_op_response(p.op);
 	}
 	k->inplace |= it->kind == ACC_ITEM_ARG && is_told_inplace(c->picked, &p, it->sides);
+	k->elsewhere |= it->kind == ACC_ITEM_ARG && goes_elsewhere(c->picked, &p, it->sides);
 	it->weight = is_weight(it, &p) || is_weight_of_kernel(it, &p, c->picked);
 	/* As torch's operators take it, any of them: what stood there before is nothing to it. */
 	bool out = it->io == ACC_IO_KW &&
 		   (acc_str_is(p.pos, "out") || acc_str_starts(p.pos, "out."));
 	if (it->kind == ACC_ITEM_TENSOR &&
-		(it->io != ACC_IO_OUT ? out || acc_op_fills(p.op, p.pos) : acc_op_is_early(p.op)))
+		(it->io != ACC_IO_OUT ? out || acc_op_fills(p.op, p.pos)
+				      : k->elsewhere || acc_op_is_early(p.op)))
 		it->kind = ACC_ITEM_BUFFER;
 	it->array = is_array(it, c->picked);
 	it->loose = is_loose(it, c->picked);
