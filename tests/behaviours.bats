@@ -236,6 +236,31 @@ open("m.safetensors", "wb").write(struct.pack("<Q", len(head)) + head + b"\x80\x
 	[[ $output != *"times as fast"* ]]
 }
 
+@test "a NaN that was quantized away" {
+	cd "$BATS_TEST_TMPDIR"
+	/usr/bin/python3 - <<-'END'
+		import json, struct
+		import numpy as np
+		def text(s):
+		    return struct.pack("<Q", len(s)) + s
+		q = np.arange(-16, 16).astype("i1")
+		head = b"GGUF" + struct.pack("<IQQ", 3, 1, 1) + text(b"general.architecture") + struct.pack("<I", 8) + text(b"none") + \
+		    text(b"up.weight") + struct.pack("<IQQIQ", 2, 32, 1, 8, 0)
+		open("d.gguf", "wb").write(head + bytes(-len(head) % 32) + np.float16(0.5).tobytes() + q.tobytes())
+		for name, at in (("b", 5), ("right", None)):
+		    w = q.astype("f4").reshape(1, 32) / 2
+		    if at:
+		        w[0, at] = np.nan
+		    h = json.dumps({"up.weight": {"dtype": "F32", "shape": [1, 32], "data_offsets": [0, 128]}}).encode()
+		    open(name + ".safetensors", "wb").write(struct.pack("<Q", len(h)) + h + w.tobytes())
+	END
+	run -1 accdiff d.gguf b.safetensors
+	[[ $output == *"NaN or Inf on one side alone in 1 element; llama.cpp's quantizers leave no NaN (gguf-quantize-nan)"* ]]
+	run -0 accdiff d.gguf right.safetensors
+	run -1 accdiff right.safetensors b.safetensors
+	[[ $output == *"on one side alone in 1 element"* && $output != *gguf-quantize-nan* ]]
+}
+
 dump() { # folder, JSON of data
 	mkdir -p "$1"
 	printf '{"task": "statistics", "level": "L1", "framework": "pytorch", "dump_data_dir": null, "data": %s}' "$2" >"$1/dump.json"

@@ -146,16 +146,16 @@ struct acc_call {
 	uint8_t steps;    /* see acc_op_steps */
 	float slope;      /* see acc_op_slope */
 	bool backward, grad, module;
-	bool ranks;   /* see acc_op_ranks */
-	bool talks;   /* see acc_op_talks */
-	bool hands;   /* see acc_op_hands */
-	bool writes;  /* see acc_op_in_place */
-	bool partly;  /* see acc_op_writes_partly */
-	bool inplace; /* it was told to write to what it is given */
+	bool ranks;     /* see acc_op_ranks */
+	bool talks;     /* see acc_op_talks */
+	bool hands;     /* see acc_op_hands */
+	bool writes;    /* see acc_op_in_place */
+	bool partly;    /* see acc_op_writes_partly */
+	bool inplace;   /* it was told to write to what it is given */
 	bool elsewhere; /* it sums up for another rank */
-	bool missing; /* the side that has it not ended early */
-	bool keyed;   /* false: a record without an op call, alone in this one */
-	bool by_proc; /* rank is a process id */
+	bool missing;   /* the side that has it not ended early */
+	bool keyed;     /* false: a record without an op call, alone in this one */
+	bool by_proc;   /* rank is a process id */
 };
 
 struct acc_verdict {

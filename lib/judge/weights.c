@@ -319,9 +319,21 @@ how_far(struct acc_weights *t, const struct acc_item *it, struct acc_err *e)
 	if (acc_case_record(t->c, it, &r, e) < 0)
 		return NULL;
 	acc_as_f64(acc_get(r, "", "m.nonfinite"), &nonfinite);
-	if (nonfinite > 0)
-		return acc_say(&t->c->mem, "NaN or Inf on one side alone in %.0f element%s",
-			nonfinite, nonfinite == 1 ? "" : "s");
+	if (nonfinite > 0) {
+		const bool quantized = acc_quant_named(acc_get_text(r, "a.", "dtype.raw")) !=
+					       ACC_STORED ||
+				       acc_quant_named(acc_get_text(r, "b.", "dtype.raw")) !=
+					       ACC_STORED;
+		const char *text = acc_say(&t->c->mem,
+			"NaN or Inf on one side alone in %.0f element%s", nonfinite,
+			nonfinite == 1 ? "" : "s");
+		return text == NULL || !quantized
+			       ? text
+			       : acc_say(&t->c->mem,
+					 "%s; llama.cpp's quantizers leave no NaN "
+					 "(gguf-quantize-nan)",
+					 text);
+	}
 	acc_as_f64(acc_get(r, "", "m.reach.along"), &along);
 	if (acc_as_f64(acc_get(r, "", "m.reach"), &out) &&
 		acc_as_f64(acc_get(r, "", "m.reach.rms"), &rms))
