@@ -24,6 +24,7 @@ rows() { grep -v '^#' "$T"; }
 		case $handled in
 		read:* | judged:* | said:*) grep -q "\b$id\b" "$ROOT/$file" ;;
 		said) [ "$when" != - ] ;;
+		judged) [[ $when == *with=nan* ]] ;; # lib/judge/explain.c
 		*) false ;;
 		esac || { echo "$id: not in $handled"; false; }
 	done < <(rows)
@@ -109,17 +110,25 @@ put() { # folder, framework, operator, dtype, output's largest: an op call whose
 			    np.savez(name, **{"Torch.mul.0.forward.input.0": x, "Torch.mul.0.forward.output.0": h,
 			                      "Torch.relu.0.forward.input.0": h, "Torch.relu.0.forward.output.0": y}, **more)
 			save("b.npz", y)
-			save("d.npz", np.nan_to_num(y, nan=0.0) if sys.argv[2] == "nan" else y + 1, framework=np.array(sys.argv[1]))
+			gone = np.nan_to_num(y, nan=0.0)
+			save("d.npz", gone if sys.argv[2] == "nan" else y + 1, framework=np.array(sys.argv[1]))
+			save("more.npz", gone + (np.arange(128).reshape(8, 16) == 17), framework=np.array(sys.argv[1]))
 		END
 		d=$(accdump-read d.npz | accfmt -f json | jq -r 'select(.kind == "source").framework')
 		[ "$d" = "$1" ]
-		run -1 accdiff d.npz b.npz
+		run -"$4" accdiff d.npz b.npz
 		d=$(accdiff -f json d.npz b.npz | jq -r 'select(.kind == "finding" and .behaviour) | .behaviour' || true)
 		[ "$d" = "$3" ] || { echo "$1 $2: '$d' $output"; false; }
 	}
-	engine openvino nan openvino-relu-nan
-	engine openvino finite ''
-	engine onnxruntime nan ''
+	# What the tool is known to do is said, and nobody is accused; a fault beside it is.
+	engine openvino nan openvino-relu-nan 0
+	[[ $output == *"1 output loses a NaN on one side that both were given, first Torch.relu.0.forward: not judged, known of OpenVINO 2026.4 CPU: relu of NaN is 0 (openvino-relu-nan)"* ]]
+	run -0 accdiff b.npz d.npz
+	run -1 accdiff --no-rule=hidden_nan d.npz b.npz
+	run -1 accdiff more.npz b.npz
+	[[ $output == *"Torch.relu.0.forward: "*"known of OpenVINO 2026.4 CPU: relu of NaN is 0 (openvino-relu-nan)"* && $output != *clamp* ]]
+	engine openvino finite '' 1
+	engine onnxruntime nan '' 1
 }
 
 @test "what one version does is said of another as that" {
@@ -140,7 +149,7 @@ put() { # folder, framework, operator, dtype, output's largest: an op call whose
 		    save(name + ".npz", np.nan_to_num(y, nan=0.0), framework=np.array(said))
 	END
 	for d in same none; do
-		run -1 accdiff $d.npz b.npz
+		run -0 accdiff $d.npz b.npz
 		[[ $output == *"known of OpenVINO 2026.4 CPU: relu of NaN is 0 (openvino-relu-nan)"* ]]
 	done
 	run -1 accdiff other.npz b.npz

@@ -35,9 +35,10 @@ struct acc_behaviour_seen {
 	struct acc_str device;                  /* cpu, npu ...; empty: the dump does not say */
 	bool nan;                               /* one is in what the operator took or gave */
 	bool checksum;                          /* by which alone it was compared */
+	bool backward;                          /* a gradient */
 };
 /* Can it explain this? By `when`: all of framework=NAME,..., op=NAME,... (or one of its family), dtype=NAME,...,
- * with=nan and by=checksum that stand there; and what a CPU does explains no other device. */
+ * with=nan, by=checksum and pass=backward that stand there; and what a CPU does explains no other device. */
 bool acc_behaviour_fits(const struct acc_behaviour *b, const struct acc_behaviour_seen *seen);
 /* Of versions as a source names them ("pytorch 2.15.0, optax 0.2.8"): the version of a tool of the row, if it is
  * none of those that the behaviour was seen in; empty: it is one of them, or the source does not say. */

@@ -466,6 +466,8 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0)
 		rc = acc_forgive_masks(c, e);
 	if (rc == 0)
+		rc = acc_know_nans(c, e);
+	if (rc == 0)
 		rc = acc_forgive_labels(c, e);
 	if (rc == 0 && s.two)
 		rc = acc_heal(c, e);
@@ -529,6 +531,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_say_neither(c, false, e);
 	if (rc == 0)
 		rc = acc_say_masks(c, e);
+	if (rc == 0)
+		rc = acc_say_nans(c, e);
 	if (rc == 0)
 		rc = acc_say_labels(c, e);
 	if (rc == 0)

@@ -581,6 +581,9 @@ int acc_accept_suspects(struct scan *s, struct acc_err *e);
 /* Scores that the two sides hide by other numbers, where a softmax leaves nothing of either, get the
  * error of those that are not hidden. 0 or < 0. */
 int acc_forgive_masks(struct acc_case *c, struct acc_err *e);
+/* explain.c: outputs where a side's tool is known to lose a NaN that both were given; and to say it. 0 or < 0. */
+int acc_know_nans(struct acc_case *c, struct acc_err *e);
+int acc_say_nans(struct acc_case *c, struct acc_err *e);
 /* --- ignored.c --- */
 /* Labels that differ in nothing but the number that the loss of each side ignores are the same, and so is that
  * number where they are made. 0 or < 0. */

@@ -403,6 +403,13 @@ finite_sum(const struct look *o, struct suspect *x)
 	x->from = "what is finite adds up to what is";
 }
 
+static void
+hidden_nan(const struct look *o, struct suspect *x)
+{
+	if (o->it->hides)
+		x->margin = -LIMIT_CERTAIN;
+}
+
 /* Each accuses or excuses in turn; of those that accuse the strongest stays. */
 static void
 hear(const struct look *o, struct suspect *x)
@@ -416,7 +423,8 @@ hear(const struct look *o, struct suspect *x)
 		void (*ask)(const struct look *o, struct suspect *x);
 	} row[] = {ROW(carried_error), ROW(handed_on), ROW(absolute_error), ROW(bias_sum),
 		ROW(error_slope), ROW(error_mean), ROW(bench_noise), ROW(other_choice),
-		ROW(other_places), ROW(counted_places), ROW(own_statistics), ROW(finite_sum)};
+		ROW(other_places), ROW(counted_places), ROW(own_statistics), ROW(finite_sum),
+		ROW(hidden_nan)};
 #undef ROW
 	struct suspect before = *x;
 	before.margin = -LIMIT_CERTAIN;

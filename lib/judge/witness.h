@@ -35,6 +35,8 @@
 		"an output of equal arguments and inputs of equal shapes has the bench's shape") \
 	WITNESS(acquitted, OWN, RECOMPUTED, EXCUSES, \
 		"an output that its own recorded inputs give is right") \
+	WITNESS(hidden_nan, OWN, ELEMENTS, EXCUSES, \
+		"a tool that is known to lose a NaN was given one") \
 	WITNESS(recomputed, OWN, RECOMPUTED, ACCUSES, \
 		"an output is what its own recorded inputs give") \
 	WITNESS(made_input, GIVEN, NOTHING, ACCUSES, \

@@ -44,6 +44,7 @@ acc_behaviour_fits(const struct acc_behaviour *b, const struct acc_behaviour_see
 					  ? is_among(list, seen->framework, false)
 				  : acc_str_is(key, "with") ? seen->nan
 				  : acc_str_is(key, "by")   ? seen->checksum
+				  : acc_str_is(key, "pass") ? seen->backward
 							    : is_among(list, seen->dtype, false);
 		if (!fits)
 			return false;
