@@ -17,7 +17,16 @@ function text(s) {
 }
 function both(en, zh) { print "msgid " quoted(en) "\nmsgstr " quoted(zh) "\n" }
 /^#/ || /^$/ { next }
+BEGIN {
+	why["wrong"] = "; it stays accused, since what it gives is wrong"
+	why["unlike"] = "; it stays accused, since the two programs do not compute the same"
+	why["size"] = "; it stays accused, since no record says how far it may go"
+	cause["wrong"] = "; 仍被指出, 因为其结果确实是错的"
+	cause["unlike"] = "; 仍被指出, 因为两侧程序计算的并不相同"
+	cause["size"] = "; 仍被指出, 因为记录不能说明影响有多大"
+}
 NF != 12 { print "share/behaviours: " $1 ": " NF " columns, not 12" >"/dev/stderr"; exit 1 }
+$5 ~ /^said=/ { $9 = $9 why[substr($5, 6)]; $12 = $12 cause[substr($5, 6)] }
 mode == "c" {
 	row = row "\t{"
 	for (i = 1; i <= 9; i++) row = row quoted($i) (i < 9 ? ", " : "},\n")

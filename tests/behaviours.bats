@@ -23,7 +23,7 @@ rows() { grep -v '^#' "$T"; }
 		file=${handled#*:}
 		case $handled in
 		read:* | judged:* | said:*) grep -q "\b$id\b" "$ROOT/$file" ;;
-		said) [ "$when" != - ] ;;
+		said=wrong | said=unlike | said=size) [ "$when" != - ] ;;
 		judged) [[ $when == *with=nan* ]] ;; # lib/judge/explain.c
 		*) false ;;
 		esac || { echo "$id: not in $handled"; false; }

@@ -19,7 +19,7 @@ struct acc_behaviour {
 		versions; /* seen: "2.15 CPU; optax 0.2.8 alike"; CPU: a kernel's own, not another device's */
 	const char *
 		when; /* where it may explain what is seen, as acc_behaviour_fits reads it; "-": nowhere */
-	const char *handled;              /* read, judged or said, and where; or listed */
+	const char *handled;              /* read, judged or said; where, or why it accuses */
 	const char *seen;                 /* the script or maker */
 	const char *what, *effect, *does; /* sentences, words of the catalogue (acc_tr) */
 };

@@ -1,5 +1,7 @@
 # pip: jax==0.10.0 flax==0.12.0 optax==0.2.8 numpy==2.4.6 ml_dtypes==0.6.0
 """JAX, flax, optax on the CPU."""
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -143,6 +145,24 @@ def jax_norm_f16():
     x = jnp.zeros(4096, jnp.float16).at[0].set(256)
     assert jnp.linalg.norm(x) == jnp.inf and jnp.linalg.norm(x.astype(jnp.float32)) == 256
     assert jnp.mean(jnp.full(4096, 300, jnp.float16)) == 300
+
+
+@behaviour
+def jax_softmax_where():
+    keep = jnp.array([[True] * 3, [False] * 3])
+    assert jax.nn.softmax(jnp.ones((2, 3)), where=keep)[1].tolist() == [0, 0, 0]
+    assert jnp.isnan(jax.nn.softmax(jnp.where(keep, 1.0, -jnp.inf))[1]).all()
+
+
+@behaviour
+def jax_erfc_coarse():
+    x = jax.random.normal(jax.random.key(0), (20000,)) * 3
+    def off(got, f):
+        right = np.array([f(float(v)) for v in x])
+        large = np.abs(right) > 1e-30
+        return (np.abs(np.asarray(got, "f8") - right) / np.spacing(np.abs(right).astype("f4")).astype("f8"))[large].max()
+    assert off(jax.lax.erfc(x), math.erfc) > 30 and off(jax.nn.gelu(x, approximate=False), lambda v: v / 2 * math.erfc(-v / math.sqrt(2))) > 30
+    assert off(jax.lax.erf(x), math.erf) < 8 and off(jnp.tanh(x), math.tanh) < 8
 
 
 if __name__ == "__main__":
