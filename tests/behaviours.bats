@@ -131,6 +131,25 @@ put() { # folder, framework, operator, dtype, output's largest: an op call whose
 	engine onnxruntime nan '' 1
 }
 
+@test "beside a NaN an output may be rounded as elsewhere" {
+	cd "$BATS_TEST_TMPDIR"
+	/usr/bin/python3 - <<-'END'
+		import numpy as np
+		x = np.random.default_rng(1).standard_normal((8, 16)).astype("f4")
+		h = x * 2
+		h[3, 3] = np.nan
+		def softmax(v):
+		    e = np.exp(v - v.max(-1, keepdims=True))
+		    return (e / e.sum(-1, keepdims=True)).astype("f4")
+		for name, y in (("b", softmax(h)), ("d", softmax(h.astype("f8"))), ("bad", softmax(h) * np.float32(1.001))):
+		    np.savez(name, **{"Torch.mul.0.forward.input.0": x, "Torch.mul.0.forward.output.0": h,
+		                      "Functional.softmax.0.forward.input.0": h, "Functional.softmax.0.forward.output.0": y})
+		assert (softmax(h) != softmax(h.astype("f8"))).sum() > 16
+	END
+	run -0 accdiff d.npz b.npz
+	run -1 accdiff bad.npz b.npz
+}
+
 @test "what one version does is said of another as that" {
 	local d
 	cd "$BATS_TEST_TMPDIR"

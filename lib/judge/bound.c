@@ -73,7 +73,8 @@ acc_abs_bound(const struct scan *s, const struct acc_call *k, const struct acc_i
 	bool add = k->cls == ACC_OP_ADD, steady = k->cls == ACC_OP_STEADY;
 	if ((!add && !steady && k->cls != ACC_OP_MOVE) || k->backward || k->grad || k->module ||
 		it->loose || it->exact || it->measure != ACC_BY_TENSOR || !isfinite(it->max_abs) ||
-		g->unseen || isinf(g->rms) || collective(k))
+		g->unseen || isinf(g->rms) || collective(k) ||
+		(it->a_nan && isnan(it->b_max))) /* beside a NaN nobody knows how large they are */
 		return INFINITY;
 	double factor = 1;
 	for (uint32_t i = k->first; i <= k->last && add; i++)

@@ -40,6 +40,17 @@ def openvino_relu_nan():
 
 
 @behaviour
+def openvino_clamp_nan():
+    for op, more, gives in (("Clip", {}, [1, -1, -1, 1]), ("MaxPool", {"kernel_shape": [2], "strides": [2]}, [1, 3]), ("ReduceMax", {"keepdims": 0}, [3])):
+        ins = {"Clip": ["x", "lo", "hi"], "ReduceMax": ["x", "axes"]}.get(op, ["x"])
+        init = [h.make_tensor("lo", T.FLOAT, [], [-1.0]), h.make_tensor("hi", T.FLOAT, [], [1.0]), h.make_tensor("axes", T.INT64, [1], [2])]
+        g = h.make_graph([h.make_node(op, ins, ["y"], **more)], "g", [h.make_tensor_value_info("x", T.FLOAT, [1, 1, 4])],
+                         [h.make_tensor_value_info("y", T.FLOAT, None)], [i for i in init if i.name in ins])
+        m = h.make_model(g, opset_imports=[h.make_opsetid("", 21)], ir_version=10).SerializeToString()
+        assert by_openvino(m, {"x": NAN[None, None]})[0].ravel().tolist() == gives, op
+
+
+@behaviour
 def ort_reduce_max_nan():
     m = model([h.make_node("ReduceMax", ["x"], ["y"], keepdims=0)], [("x", T.FLOAT, [4])], [("y", T.FLOAT, [])])
     first = np.array([np.nan, 1, 2, 3], dtype="f4")
