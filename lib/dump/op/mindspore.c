@@ -6,6 +6,7 @@
  *	STEP/TIME/DEVICE/MODEL/MODEL_ID/ITERATION/
  *	rank_0/TIME/step_0/
  */
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -23,6 +24,7 @@ struct orders {
 	struct orders *next, *owned; /* of those above; of all */
 	int64_t graph;
 	struct ms_order order;
+	struct acc_str ran; /* its iterations, as they began, a number a line */
 };
 
 /* What is known of a folder from those above it. */
@@ -146,6 +148,32 @@ read_device(int dirfd, struct acc_arena *m, struct acc_err *e)
 				       : NULL;
 }
 
+/* Which iterations of a graph ran. */
+static void
+read_ran(struct walk *w, int dirfd, struct orders *o, struct acc_err *e)
+{
+	enum { MOST = 1 << 16 };
+	char name[64], *text = acc_alloc(&w->mem, MOST);
+	snprintf(name, sizeof name, "ms_global_execution_order_graph_%" PRId64 ".csv", o->graph);
+	const int64_t n = text == NULL ? acc_nomem(e) : acc_file_head(dirfd, name, text, MOST, e);
+	if (n > 0)
+		o->ran = (struct acc_str){text, (uint32_t)n};
+}
+
+/* How often an iteration is among them. */
+static uint32_t
+count_runs(struct acc_str ran, int64_t step)
+{
+	uint32_t runs = 0;
+	for (uint32_t i = 0, n; i < ran.n; i += n + 1) {
+		const char *end = memchr(ran.p + i, '\n', ran.n - i);
+		int64_t v;
+		n = end == NULL ? ran.n - i : (uint32_t)(end - ran.p) - i;
+		runs += is_number((struct acc_str){ran.p + i, n}, &v) && v == step;
+	}
+	return runs;
+}
+
 static int
 read_order(struct walk *w, int dirfd, const struct folder *f, struct above *up, int64_t graph,
 	const char *name, struct acc_err *e)
@@ -162,6 +190,8 @@ read_order(struct walk *w, int dirfd, const struct folder *f, struct above *up, 
 	struct acc_bytes *b = fd < 0 ? NULL : acc_bytes_open(fd, path, false, &bad);
 	if (b != NULL)
 		acc_ms_order(&o->order, b, &bad);
+	if (bad.code == 0)
+		read_ran(w, dirfd, o, &bad);
 	if (bad.code != 0) {
 		acc_err_in(&bad, path);
 		acc_dump_trouble(w->c, &bad);
@@ -227,8 +257,10 @@ note(struct walk *w, const struct folder *f, const struct above *up, struct acc_
 	snprintf(path, sizeof path, "%s%s", w->real, f->path + 1);
 	locate(path, &p);
 	for (const struct orders *o = up->orders; o != NULL && p.order == NULL; o = o->next)
-		if (o->graph == p.graph && o->order.n > 0)
+		if (o->graph == p.graph && o->order.n > 0) {
 			p.order = &o->order;
+			p.runs = count_runs(o->ran, p.step);
+		}
 	return acc_buf_add(&w->found, &p, sizeof p) < 0 ? acc_nomem(e) : 0;
 }
 

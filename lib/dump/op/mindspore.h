@@ -68,6 +68,7 @@ struct ms_place {
 	int64_t step, rank, graph;    /* -1: unknown */
 	int64_t time;                 /* of its first tensor; INT64_MAX: unknown */
 	const struct ms_order *order; /* NULL: unknown */
+	uint32_t runs;                /* how often the iteration ran, as far as is said */
 	const char *device;           /* npu, cuda, cpu; NULL: unknown */
 };
 /* How often kernels of a type have run in this step so far. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/order.h"
 #include "dump/op/mindspore_folder.h"
 #include "io/csv.h"
 
@@ -361,9 +362,53 @@ by_order(const void *a, const void *b)
 	return by_start(a, b);
 }
 
+/* A kernel that an operator was expanded to: those of one name and run, and where it stands in the order. */
+struct expanded {
+	uint64_t name;
+	uint32_t place, call;
+};
+
+ACC_ORDER_3(by_name_place, struct expanded, name, place, call)
+
+/* The kernels of expanded operators (Expand__SumExt_ReduceSum-op0) have other numbers in the order of execution than in
+ * the names of files: among those of one name the times of files tell. The calls stand in the order of these. Behaviour
+ * ms-expand-renumbered. */
+static int
+place_expanded(struct ms_folder *f, struct acc_err *e)
+{
+	static const char start[] = "Expand__", number[] = "-op";
+	struct expanded *v = acc_alloc(&f->mem, 2 * (f->ncalls + 1) * sizeof *v), *to;
+	size_t n = 0;
+	if (v == NULL)
+		return acc_nomem(e);
+	for (size_t i = 0; i < f->ncalls; i++) {
+		const struct ms_call *c = &f->calls[i];
+		const struct acc_str op = f->first[c->first].n == NULL || c->loose
+						  ? (struct acc_str){"", 0}
+						  : f->first[c->first].n->op;
+		uint32_t end = op.n;
+		while (end > 0 && op.p[end - 1] >= '0' && op.p[end - 1] <= '9')
+			end--;
+		if (acc_str_starts(op, start) && c->time != INT64_MAX && c->scoped.n > 0 &&
+			end > sizeof number && memcmp(op.p + end - 3, number, 3) == 0)
+			v[n++] = (struct expanded){
+				acc_hash((uint64_t[]){acc_hash(op.p, end), c->times}, 16), c->place,
+				(uint32_t)i};
+	}
+	to = v + n;
+	memcpy(to, v, n * sizeof *v);
+	for (size_t i = 0; i < n; i++) /* as they ran */
+		to[i].place = to[i].call;
+	qsort(v, n, sizeof *v, by_name_place);
+	qsort(to, n, sizeof *to, by_name_place);
+	for (size_t i = 0; i < n; i++)
+		f->calls[to[i].call].place = v[i].place;
+	return 0;
+}
+
 /* What the order of execution does not name stands behind what ran before it. */
-static void
-place_calls(struct ms_folder *f)
+static int
+place_calls(struct ms_folder *f, struct acc_err *e)
 {
 	uint32_t place = 0, times = 0;
 	for (size_t i = 0; i < f->ncalls; i++) {
@@ -379,8 +424,47 @@ place_calls(struct ms_folder *f)
 		c->place = place;
 		c->times = times;
 	}
+	const int rc = place_expanded(f, e);
 	if (f->ncalls > 0)
 		qsort(f->calls, f->ncalls, sizeof *f->calls, by_order);
+	return rc;
+}
+
+/* MindSpore adds to what lies in a folder: where an iteration ran more than once, the last time is meant. It begins
+ * with the first of the calls that each time made one. Behaviour ms-runs-in-one-folder. */
+static int
+keep_last_run(struct ms_folder *f, uint32_t runs, struct acc_err *e)
+{
+	uint32_t *ran = runs < 2 ? NULL : acc_alloc(&f->mem, (f->ncalls + 1) * sizeof *ran);
+	int64_t begin = INT64_MAX;
+	size_t n = 0;
+	if (runs < 2 || ran == NULL)
+		return runs < 2 ? 0 : acc_nomem(e);
+	memset(ran, 0, (f->ncalls + 1) * sizeof *ran);
+	for (size_t i = 0; i < f->ncalls; i++)
+		if (!f->calls[i].loose)
+			ran[f->first[f->calls[i].first].op]++;
+	for (size_t i = 0; i < f->ncalls; i++) {
+		const struct ms_call *c = &f->calls[i];
+		if (!c->loose && c->times + 1 == runs && c->time < begin &&
+			ran[f->first[c->first].op] == runs)
+			begin = c->time;
+	}
+	if (begin == INT64_MAX)
+		return 0;
+	acc_dump_note(f->c, f->dir,
+		"%u runs wrote here, one on top of another: the last is read; record each into a folder of its own (%s)",
+		runs, "ms-runs-in-one-folder");
+	for (size_t i = 0; i < f->ncalls; i++) {
+		struct ms_call c = f->calls[i];
+		const uint32_t each = c.loose ? 0 : ran[f->first[c.first].op] / runs;
+		if (!c.loose && c.time < begin)
+			continue;
+		c.times -= c.times < each * (runs - 1) ? c.times : each * (runs - 1);
+		f->calls[n++] = c;
+	}
+	f->ncalls = n;
+	return 0;
 }
 
 /* Does the i-th tensor belong to the op call of the one before it? */
@@ -392,7 +476,7 @@ same_call(const struct ms_tensor *t, size_t i)
 }
 
 static int
-make_calls(struct ms_folder *f, struct acc_err *e)
+make_calls(struct ms_folder *f, uint32_t runs, struct acc_err *e)
 {
 	size_t n = ms_ntensors(f), calls = 1;
 	int rc = number_calls(f, e);
@@ -423,9 +507,8 @@ make_calls(struct ms_folder *f, struct acc_err *e)
 	}
 	if (f->ncalls > 0)
 		qsort(f->calls, f->ncalls, sizeof *f->calls, by_start);
-	if (f->order != NULL)
-		place_calls(f);
-	return 0;
+	rc = keep_last_run(f, runs, e);
+	return rc == 0 && f->order != NULL ? place_calls(f, e) : rc;
 }
 
 int
@@ -444,7 +527,7 @@ acc_ms_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const struct m
 	if (rc == 0)
 		rc = add_rows(&f, e);
 	if (rc == 0)
-		rc = make_calls(&f, e);
+		rc = make_calls(&f, p->runs, e);
 	if (rc == 0)
 		rc = acc_ms_put(&f, p, e);
 	acc_dump_say_rest(&f.said, c, dir);

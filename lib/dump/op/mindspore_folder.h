@@ -51,7 +51,7 @@ struct ms_folder {
 	size_t files;
 	bool timed;
 	bool cpu;                /* as far as is known */
-	bool cast;               /* said that the header of a file is not what it holds */
+	unsigned cast;           /* of which bodies it was said: 1 of 32 bits for 16, 2 for 64 */
 	struct ms_tensor *first; /* tensors, by op call */
 	struct ms_call *calls;   /* in their order */
 	size_t ncalls;

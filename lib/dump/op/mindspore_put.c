@@ -111,21 +111,28 @@ narrow(struct acc_ref *ref, enum acc_dtype named)
 }
 
 /* Where a Cast stands around a kernel of 16 bits, MindSpore 2.10 on the CPU writes the header of those and the
- * elements of 32 bits, twice as long: what it computes with. Behaviour ms-cast-float32-body. */
+ * elements of 32 bits, twice as long: what it computes with. Behaviour ms-cast-float32-body. Of places, which
+ * MaxPool3DWithArgmax gives, it is the header of 64 bits, and half as long: ms-argmax-int32-body. */
 static void
 as_cast(struct ms_folder *f, struct acc_ref *ref, const char *file, struct acc_err *bad)
 {
-	if (bad->code != ACC_EFORMAT || ref->dtype != ACC_F16 || ref->strided || ref->len == 0 ||
-		ref->fsize - ref->off != 2 * ref->len)
+	const bool has = bad->code != 0 && !ref->strided && ref->len > 0 && ref->fsize > ref->off;
+	const uint64_t is = has ? ref->fsize - ref->off : 0;
+	const bool wide = has && bad->code == ACC_EFORMAT && ref->dtype == ACC_F16 &&
+			  is == 2 * ref->len,
+		   narrow = has && bad->code == ACC_ETRUNC && ref->dtype == ACC_I64 &&
+			    2 * is == ref->len;
+	if (!wide && !narrow)
 		return;
-	ref->dtype = ACC_F32;
-	ref->len *= 2;
+	ref->dtype = wide ? ACC_F32 : ACC_I32;
+	ref->len = is;
 	*bad = (struct acc_err){0};
-	if (!f->cast)
+	if ((f->cast & (wide ? 1 : 2)) == 0)
 		acc_dump_note(f->c, path_of(f, file),
-			"32 bits an element under a header of 16: read as f32, and so others here (%s)",
-			"ms-cast-float32-body");
-	f->cast = true;
+			wide ? "32 bits an element under a header of 16: read as f32, and so others here (%s)"
+			     : "32 bits an element under a header of 64: read as i32, and so others here (%s)",
+			wide ? "ms-cast-float32-body" : "ms-argmax-int32-body");
+	f->cast |= wide ? 1 : 2;
 }
 
 static int
@@ -136,7 +143,8 @@ add_file(struct ms_folder *f, struct acc_rec *r, const struct ms_tensor *t, stru
 	acc_dump_payload(f->dirfd, acc_str(t->file), &ref, &f->one, &bad);
 	if (bad.code == 0)
 		narrow(&ref, acc_dtype_find(t->n->dtype));
-	as_cast(f, &ref, t->file, &bad);
+	if (acc_str_starts(t->n->type, "MaxPool") || ref.dtype != ACC_I64)
+		as_cast(f, &ref, t->file, &bad);
 	if (bad.code == 0)
 		acc_ms_view_put(f, t, &ref);
 	if (bad.code == 0 && ref.ndim == 0 && t->n->io == 'o' && acc_ms_made(f, t->file) < 0)
