@@ -191,6 +191,8 @@ int acc_seq_again(struct seq *s, acc_seq_back_fn *back, void *arg);
 /* Do the operands of two sums or products stand the other way round? And: pair them so that were paired by
  * their places, or what has become of them, such as gradients. */
 bool acc_seq_swapped(const struct seq *s, uint32_t x, uint32_t y);
+/* Are both differences, quotients or products of matrices, of which each operand has its place? */
+bool acc_seq_ordered(const struct call *x, const struct call *y);
 void acc_seq_swap_items(struct acc_joined *j, uint32_t a, uint32_t b, enum acc_io io);
 /* Pair the items of two op calls by their places. */
 int acc_seq_mate_items(struct acc_joined *j, uint32_t a, uint32_t b, struct acc_err *e);

@@ -203,7 +203,8 @@ acc_seq_uncross(struct seq *s)
 }
 
 /* Is there a call that takes a result of call `maker` of c, near behind it, and has a partner that
- * takes (1), or does not take (-1), a result of the other maker? 0: there is none. */
+ * takes (1), or does not take (-1), a result of the other maker there? 0: there is none. The operands of a difference
+ * have places. */
 static int
 same_use(const struct call *c, uint32_t n, const uint32_t *mate, uint32_t maker,
 	const struct call *d, uint32_t other)
@@ -216,7 +217,8 @@ same_use(const struct call *c, uint32_t n, const uint32_t *mate, uint32_t maker,
 				continue;
 			for (int u = 0; u < SEQ_INS; u++)
 				if (d[mate[i]].from[u] != ACC_NOMATE &&
-					d[mate[i]].from[u] / SEQ_OUTS == other)
+					d[mate[i]].from[u] / SEQ_OUTS == other &&
+					(t == u || !acc_seq_ordered(&c[i], &d[mate[i]])))
 					return 1;
 			use = -1;
 		}

@@ -3,15 +3,28 @@
 #include "align/seq.h"
 
 static bool
-commutes(const struct call *x, const struct call *y)
+both_of(const char *const *names, size_t n, const struct call *x, const struct call *y)
 {
-	static const char *const names[] = {"add", "mul"};
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const uint64_t family = acc_hash(names[i], strlen(names[i]));
 		if (x->family == family && y->family == family)
 			return true;
 	}
 	return false;
+}
+
+static bool
+commutes(const struct call *x, const struct call *y)
+{
+	static const char *const names[] = {"add", "mul"};
+	return both_of(names, sizeof names / sizeof *names, x, y);
+}
+
+bool
+acc_seq_ordered(const struct call *x, const struct call *y)
+{
+	static const char *const names[] = {"sub", "div", "matmul"};
+	return both_of(names, sizeof names / sizeof *names, x, y);
 }
 
 /* The two tensors of an op call that stand there; false: it has more, or fewer. */

@@ -3,6 +3,7 @@
  * code have nothing in common. What is the same are the values: of all results, and so of the last
  * of several kernels. Where a fault has changed these, the operators and where inputs come from
  * tell what is left. */
+#include "align/limits.h"
 #include "align/seq.h"
 #include "base/order.h"
 
@@ -415,11 +416,11 @@ one_way(struct seq *s, bool swapped)
 static uint32_t
 same_number(const struct seq *s, uint32_t y)
 {
-	static const float digits = 1e-5F; /* a loss is a sum of f32, of some terms */
 	uint32_t best = ACC_NOMATE;
 	for (uint32_t x = 0; x < s->na; x++)
 		if (s->a[x].count == 1 && !s->a[x].moves && s->ma[x] == ACC_NOMATE &&
-			whole_of(&s->b[y], &s->a[x]) != 0 && apart(&s->b[y], &s->a[x]) < digits)
+			whole_of(&s->b[y], &s->a[x]) != 0 &&
+			apart(&s->b[y], &s->a[x]) < LIMIT_SAME_LOSS)
 			best = x;
 	return best;
 }
@@ -432,7 +433,7 @@ late_numbers(struct seq *s)
 		const uint32_t had = s->mb[y];
 		if (s->b[y].count != 1 || s->b[y].moves || s->b[y].like[ACC_LIKE_MAX] == 0 ||
 			(had != ACC_NOMATE && (s->how[had] != SEQ_FUSED_B ||
-						      apart(&s->b[y], &s->a[had]) < 0.01F)))
+						      apart(&s->b[y], &s->a[had]) < LIMIT_SAME_LOSS)))
 			continue;
 		n++;
 		const uint32_t x = same_number(s, y);
@@ -444,12 +445,81 @@ late_numbers(struct seq *s)
 	}
 }
 
+/* Does a call take this number? Numbers are traced by what they are. */
+static bool
+takes_number(const struct acc_index *ix, const struct call *c, float number)
+{
+	const struct acc_align_call *op = &ix->op[c->op];
+	bool takes = false;
+	for (uint32_t i = op->first; i < op->first + op->n; i++) {
+		const struct acc_align_item *it = &ix->item[i];
+		takes |= acc_seq_is_input(it) && it->count == 1 &&
+			 (it->liked & 1 << ACC_LIKE_MAX) != 0 && it->like[ACC_LIKE_MAX] == number;
+	}
+	return takes;
+}
+
+static bool
+goes_on(const struct seq *s, uint32_t y)
+{
+	bool taken = false;
+	for (uint32_t i = y + 1; i < s->nb && !taken; i++)
+		taken = takes_number(s->j->b, &s->b[i], s->b[y].like[ACC_LIKE_MAX]);
+	return taken;
+}
+
+/* Of the free calls that make another number of what call x of a gives, the last of its cell: what smoothing or the
+ * size of a batch makes of a loss. x: none. */
+static uint32_t
+last_of_cell(const struct seq *s, uint32_t x)
+{
+	enum { MOST = 8 };
+	float chain[MOST] = {s->a[x].like[ACC_LIKE_MAX]};
+	uint32_t n = 1, last = x;
+	for (uint32_t k = x + 1; k < s->na && n < MOST; k++) {
+		const struct call *c = &s->a[k];
+		bool takes = false;
+		for (uint32_t i = 0; i < n && c->count == 1 && s->ma[k] == ACC_NOMATE; i++)
+			takes |= takes_number(s->j->a, c, chain[i]);
+		if (!takes)
+			continue;
+		chain[n++] = c->like[ACC_LIKE_MAX];
+		last = c->scope == s->a[x].scope ? k : last;
+	}
+	return last;
+}
+
+/* A cell's loss is what the last of its kernels gives; the bench's is taken as that, unless it goes on with it. */
+static void
+ends_of_cells(struct seq *s)
+{
+	static const char mean[] = "mean";
+	const uint64_t reduced = acc_hash(mean, sizeof mean - 1);
+	enum { MOST = 64 }; /* losses of a step */
+	for (uint32_t y = 0, n = 0; y < s->nb && n < MOST; y++) {
+		const uint32_t x = s->mb[y];
+		if (x == ACC_NOMATE || s->b[y].count != 1 || s->a[x].scope == 0 ||
+			(s->a[x].liked & s->b[y].liked & 1 << ACC_LIKE_MAX) == 0 ||
+			s->how[x] == SEQ_RULE || acc_op_ends_in(s->b[y].family, reduced) == 0)
+			continue;
+		n++;
+		const uint32_t last = last_of_cell(s, x);
+		if (last == x || (apart(&s->b[y], &s->a[last]) >= LIMIT_SAME_LOSS &&
+					 goes_on(s, y)))
+			continue;
+		s->ma[x] = ACC_NOMATE;
+		acc_seq_mate(s, last, y, SEQ_FUSED_B);
+	}
+}
+
 void
 acc_seq_wholes(struct seq *s)
 {
 	one_way(s, false);
 	one_way(s, true);
 	late_numbers(s);
+	if (s->j->a->kernels)
+		ends_of_cells(s);
 	for (uint32_t i = 0; i < s->na; i++) {
 		if (s->ma[i] == ACC_NOMATE || s->how[i] == SEQ_RULE || s->how[i] == SEQ_PACKED)
 			continue;

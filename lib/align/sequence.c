@@ -2,6 +2,7 @@
  * calls follow them; what stands outside of the sequence pairs by name. */
 #include "align/seq.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static uint64_t
@@ -51,6 +52,79 @@ shift_items(struct acc_joined *j, const struct acc_align_call *a, const struct a
 		acc_mate_items(j, p++, q++);
 }
 
+/* Of these, torch 2.15 makes several nodes of its graph, and what a hook on the call is given as its gradient is that of
+ * the last node: of cross_entropy's log-softmax, not of its logits (tests/mindspore/inner.py). */
+static bool
+is_inner(const struct acc_align_call *op)
+{
+	static const char *const names[] = {"cross_entropy", "l1_loss", "kl_div", "normalize",
+		"cosine_similarity", "triplet_margin_loss", "cosine_embedding_loss",
+		"margin_ranking_loss", "hinge_embedding_loss", "poisson_nll_loss",
+		"gaussian_nll_loss", "instance_norm", "softmin", "softsign", "tanhshrink",
+		"local_response_norm"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char text[64];
+		const int n = snprintf(text, sizeof text, "Functional.%s", names[i]);
+		if (op->name == acc_hash(text, (size_t)n))
+			return true;
+	}
+	return false;
+}
+
+/* The gradients of a call's inputs, in their order; how many: 0 where they are more. */
+enum { GRADIENTS = 8 };
+static uint32_t
+gradients(const struct acc_index *ix, const struct acc_align_call *op, uint32_t *out)
+{
+	uint32_t n = 0;
+	for (uint32_t i = op->first; i < op->first + op->n; i++)
+		if (ix->item[i].tensor && ix->item[i].has_shape && ix->item[i].io == ACC_IO_OUT) {
+			if (n == GRADIENTS)
+				return 0;
+			out[n++] = i;
+		}
+	return n;
+}
+
+/* Between frameworks: msprobe 26.2 writes those of a primitive of MindSpore from the last to the first. Where shapes fit
+ * either way, values tell. */
+static void
+turn_gradients(struct acc_joined *j, const struct acc_align_call *x, const struct acc_align_call *y)
+{
+	enum { ENOUGH = 30 };
+	uint32_t p[GRADIENTS], q[GRADIENTS];
+	const uint32_t n = gradients(j->a, x, p);
+	int straight = 0, turned = 0;
+	bool fits = true, other = true;
+	if (n < 2 || gradients(j->b, y, q) != n)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_align_item *v = &j->a->item[p[i]], *w = &j->b->item[q[i]],
+					    *u = &j->b->item[q[n - 1 - i]];
+		fits &= v->shape == w->shape;
+		other &= v->shape == u->shape;
+		straight += acc_seq_value_points(v->like, w->like, v->liked & w->liked);
+		turned += acc_seq_value_points(v->like, u->like, v->liked & u->liked);
+	}
+	if (!other || (fits && turned < straight + ENOUGH))
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		acc_mate_items(j, p[i], q[n - 1 - i]);
+}
+
+/* Nothing that comes out of these is the same thing. */
+static void
+part_gradients(struct acc_joined *j, const struct acc_align_call *x)
+{
+	for (uint32_t i = x->first; i < x->first + x->n; i++) {
+		struct acc_align_item *it = &j->a->item[i];
+		if (it->mate == ACC_NOMATE || it->io != ACC_IO_OUT)
+			continue;
+		j->b->item[it->mate].mate = ACC_NOMATE;
+		it->mate = ACC_NOMATE;
+	}
+}
+
 int
 acc_seq_mate_items(struct acc_joined *j, uint32_t a, uint32_t b, struct acc_err *e)
 {
@@ -58,6 +132,11 @@ acc_seq_mate_items(struct acc_joined *j, uint32_t a, uint32_t b, struct acc_err 
 	int rc = acc_mate_by(j, a, b, position, e);
 	if (rc >= 0 && x->name != y->name)
 		shift_items(j, x, y);
+	if (rc >= 0 && j->cross && x->pass == ACC_PASS_BACKWARD) {
+		turn_gradients(j, x, y);
+		if (is_inner(x) || is_inner(y))
+			part_gradients(j, x);
+	}
 	return rc;
 }
 
