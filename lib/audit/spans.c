@@ -70,21 +70,33 @@ note_graph(struct acc_spans *s, uint64_t id, const struct acc_rec *r)
 	return acc_ids_put(&s->graphs, id, 1, false, NULL);
 }
 
+/* MatMul.Gradients_Default_...-op0: a kernel of MindSpore's backward pass is called by what it computes of its own
+ * inputs, and is nobody's gradient. */
+static bool
+is_plain(const struct acc_rec *r)
+{
+	static const char pass[] = ".Gradients";
+	const struct acc_str key = acc_get_text(r, "", "key"), op = acc_get_text(r, "", "op");
+	return op.n > 0 && key.n > op.n && memcmp(key.p, op.p, op.n) == 0 &&
+	       acc_str_starts((struct acc_str){key.p + op.n, key.n - op.n}, pass);
+}
+
 int
 acc_spans_add(struct acc_spans *s, const struct acc_rec *r, size_t line)
 {
 	struct acc_str pass = acc_get_text(r, "", "pass");
-	const bool backward = acc_str_is(pass, "backward");
+	const bool behind = acc_str_is(pass, "backward"), plain = behind && is_plain(r),
+		   backward = behind && !plain;
 	struct acc_buf key = {0};
 	size_t shared = 0;
 	if ((!acc_rec_is(r, "tensor") && !acc_rec_is(r, "arg")) ||
-		(!backward && !acc_str_is(pass, "forward")))
+		(!behind && !acc_str_is(pass, "forward")))
 		return 0;
 	int rc = key_of(r, &key, &shared);
 	const struct acc_span *last = s->n > 0 ? &s->v[s->n - 1] : NULL;
 	const bool same = rc == 0 && last != NULL && key.n == s->key.n &&
 			  memcmp(key.p, s->key.p, key.n) == 0 && last->first + last->n == line;
-	const uint64_t id = rc == 0 ? acc_hash(key.p, shared) : 0;
+	const uint64_t id = rc == 0 ? acc_hash(key.p, plain ? key.n : shared) : 0;
 	acc_buf_release(&s->key);
 	s->key = key;
 	if (rc == 0 && !same)
