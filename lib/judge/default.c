@@ -21,12 +21,64 @@ number_of(const struct acc_val *v)
 	return acc_as_f64(v, &x) ? x : NAN;
 }
 
-/* Does the bench give this value by another name, or at a place? 1, 0, or < 0. */
+/* Is a value of the device's this one, which is said to be an axis, or not? Axes are counted from either end. */
+static bool
+is_same(double x, double y, bool axis, uint32_t ndim)
+{
+	x += axis && x < 0 ? ndim : 0;
+	y += axis && y < 0 ? ndim : 0;
+	return fabs(x - y) <= 0x1p-23 * fabs(y);
+}
+
+static bool
+is_axis(struct acc_str name)
+{
+	return acc_word_in("dim dims axis", name);
+}
+
+/* Axes of the first tensor that goes into the device's call; 0: not known, or < 0. */
 static int
-bench_gives(struct scan *s, uint32_t call, double x)
+axes(struct scan *s, uint32_t call)
+{
+	const struct acc_call *k = &s->c->call[call];
+	struct acc_rec *r;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &s->c->item[i];
+		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it))
+			continue;
+		const int rc = acc_case_record(s->c, it, &r, s->e);
+		if (rc < 0)
+			return rc;
+		const struct acc_val *v = acc_get(r, "a.", "shape");
+		v = v == NULL ? acc_get(r, "b.", "shape") : v;
+		if (v != NULL && v->type == ACC_V_INTS)
+			return (int)v->n;
+	}
+	return 0;
+}
+
+int
+acc_same_axis(struct scan *s, uint32_t call, const struct acc_item *arg)
+{
+	struct acc_rec *r;
+	const int ndim = axes(s, call);
+	if (ndim < 0 || acc_case_record(s->c, arg, &r, s->e) < 0)
+		return s->e->code;
+	const struct acc_str name =
+		acc_default_name(acc_get_text(r, "b.", "op"), acc_get_text(r, "b.", "pos"));
+	return is_axis(name) && is_same(number_of(acc_get(r, "a.", "value")),
+					number_of(acc_get(r, "b.", "value")), true, (uint32_t)ndim);
+}
+
+/* What the bench alone gives of the call: by this name, 1 with *value; else whether it gives this number by another
+ * name, or at a place. 1, 0, or < 0. */
+static int
+bench_gives(struct scan *s, uint32_t call, struct acc_str name, double x, const struct acc_val **value)
 {
 	const struct acc_case *c = s->c;
 	struct acc_rec *r;
+	bool number = false;
+	*value = NULL;
 	for (uint32_t i = c->call[call].first; i <= c->call[call].last; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_ARG || it->sides != 2)
@@ -34,10 +86,29 @@ bench_gives(struct scan *s, uint32_t call, double x)
 		int rc = acc_case_record(s->c, it, &r, s->e);
 		if (rc < 0)
 			return rc;
-		if (number_of(acc_get(r, "b.", "value")) == x)
+		*value = acc_get(r, "b.", "value");
+		if (acc_str_eq(acc_default_name(acc_get_text(r, "b.", "op"),
+				       acc_get_text(r, "b.", "pos")),
+			    name) &&
+			!isnan(number_of(*value)))
 			return 1;
+		number |= number_of(*value) == x;
 	}
-	return 0;
+	*value = NULL;
+	return number;
+}
+
+int
+acc_bench_argument(struct scan *s, uint32_t call, const struct acc_rec *device, double *value)
+{
+	const struct acc_val *v;
+	const struct acc_str pos =
+		acc_arena_str(acc_mem(s), acc_get_text(device, "a.", "pos"));
+	const int rc = pos.p == NULL ? acc_nomem(s->e) : bench_gives(s, call, pos, NAN, &v);
+	if (rc <= 0 || v == NULL)
+		return rc < 0 ? rc : 0;
+	*value = number_of(v);
+	return 1;
 }
 
 int
@@ -45,9 +116,13 @@ acc_judge_defaults(struct scan *s, uint32_t call, double worst)
 {
 	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
+	const int ndim = axes(s, call);
+	if (ndim < 0)
+		return ndim;
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
 		struct acc_rec *r;
+		const struct acc_val *bench;
 		if (it->call != call || it->kind != ACC_ITEM_ARG || !acc_is_input(it) ||
 			it->sides != 1)
 			continue;
@@ -55,14 +130,18 @@ acc_judge_defaults(struct scan *s, uint32_t call, double worst)
 		if (rc < 0)
 			return rc;
 		const struct acc_val *v = acc_get(r, "a.", "value");
-		struct acc_str usual = acc_op_default(acc_get_text(r, "a.", "op"),
-			acc_get_text(r, "a.", "pos"));
-		if (v == NULL || usual.n == 0 || acc_default_is(v, usual))
-			continue;
-		rc = bench_gives(s, call, number_of(v));
+		const struct acc_str name = acc_arena_str(acc_mem(s), acc_get_text(r, "a.", "pos")),
+				     usual = acc_op_default(acc_get_text(r, "a.", "op"), name);
+		const double x = number_of(v);
+		const bool other = v != NULL && usual.n > 0 && !acc_default_is(v, usual);
+		if (name.p == NULL)
+			return acc_nomem(s->e);
+		rc = bench_gives(s, call, name, x, &bench);
 		if (rc < 0)
 			return rc;
-		if (rc > 0)
+		const bool same = bench != NULL && is_same(x, number_of(bench), is_axis(name),
+							   (uint32_t)ndim);
+		if (bench != NULL ? isnan(x) || same : rc > 0 || !other)
 			continue;
 		return acc_suspect_argument(s, i, fmin(LIMIT_CERTAIN, worst), INFINITY);
 	}

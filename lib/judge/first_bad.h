@@ -401,6 +401,10 @@ bool acc_call_steps(const struct acc_call *k);
 int acc_substitute_apart(struct scan *s, uint32_t *chosen, struct acc_err *e);
 /* What torch calls the argument at a place: by its number in the signature, or as it is. */
 struct acc_str acc_default_name(struct acc_str op, struct acc_str pos);
+/* Is an argument that both sides give one axis, counted from either end? 1, 0, or < 0. */
+int acc_same_axis(struct scan *s, uint32_t call, const struct acc_item *arg);
+/* The number that the bench gives of the call at a place, for what the device gives by that name: 1, 0, or < 0. */
+int acc_bench_argument(struct scan *s, uint32_t call, const struct acc_rec *device, double *value);
 /* text, and, where this value of an argument of an operator is the default of the device's framework, that. The
  * texts must stay while records are read. NULL: no memory, or it could not be read. */
 const char *acc_say_default(struct scan *s, uint32_t call, struct acc_str op, struct acc_str pos,

@@ -468,6 +468,8 @@ acc_judge_args(struct scan *s, uint32_t call, double unit, double worst, const s
 			it->measure != ACC_BY_VALUE || !(it->rms > LIMIT_UNTRACED_FLOOR * unit))
 			continue;
 		int later = is_other_mover(s, k, it);
+		if (later == 0 && (later = acc_same_axis(s, call, it)) > 0)
+			continue;
 		if (later != 0)
 			return later < 0 ? later : 0;
 		later = worst > 0 || !acc_given_alike(c, call) ? 0 : shows_later(s, call, it);

@@ -254,6 +254,8 @@ acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 		return NULL;
 	const char *where = acc_got(acc_say_position(s->c, r, it)), *text;
 	const char *class = classes(s, k, r);
+	double number;
+	int rc;
 	if (x->audit) {
 		const char *off = acc_is_measured(it)
 					  ? acc_say(acc_mem(s), "%s; %s; ",
@@ -264,6 +266,19 @@ acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 		text = text == NULL ? NULL
 				    : acc_say(acc_mem(s), "%s: %s %s%s", acc_call_name(k), where,
 					      acc_got(off), text);
+	} else if (x->role == ROLE_ARG && it->sides == 1 &&
+		   (rc = acc_bench_argument(s, x->call, r, &number)) != 0) {
+		/* Reading the bench's has moved the record on. */
+		if (rc < 0 || acc_case_record(s->c, it, &r, e) < 0)
+			return NULL;
+		text = or_default(s, x, r,
+			acc_say(acc_mem(s), "%s: %s is %s on the device and %.9g on the bench",
+				acc_call_name(k), where,
+				acc_got(acc_say_value(acc_mem(s), acc_get(r, "a.", "value"))),
+				number),
+			e);
+	} else if (acc_case_record(s->c, it, &r, e) < 0) {
+		return NULL;
 	} else if (x->role == ROLE_ARG && it->sides != 3)
 		text = or_default(s, x, r,
 			acc_say(acc_mem(s),
