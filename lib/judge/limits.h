@@ -170,8 +170,11 @@
 		"moments and other weights have nothing to do with it: 1 and more") \
 	X(UPDATE_GRADIENT, 0.001, "of itself: a gradient is the same on both sides", \
 		"f32 leaves 1e-6; what is off by it moves a step in the median by no more than that") \
-	X(UPDATE_STEP, 0.01, "of itself, in the median: the step of an optimizer is another", \
-		"ten times update-gradient") \
+	X(UPDATE_STEP, 0.001, \
+		"of itself, in the median: the step of an optimizer is another, or by update-times the gradient", \
+		"of Adam's 1 - beta2^t f32 leaves 2^-24 / 1e-4, half of that behind the root: three times that") \
+	X(UPDATE_TIMES, 10, "times what the gradient is off by: the same", \
+		"an element that is a tenth as large as the rest is off by ten times as much of itself") \
 	X(UPDATE_TENTH, 0.1, "of itself in the median, of one element in ten: the same", \
 		"of normal gradients a tenth is below an eighth of the rest, where update-gradient moves a step " \
 		"by a hundredth; ten times that") \

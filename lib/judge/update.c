@@ -178,12 +178,13 @@ compare(struct acc_case *c, struct step *s, uint32_t i, struct acc_err *e)
 	const uint64_t n = count_of(c, s->old[i], e);
 	double *old = read_side(c, s->old[i], "b.", n, e),
 	       *new = read_side(c, s->new[i], "b.", n, e);
-	double *grad = read_side(c, s->grad[i], "b.", n, e), *own = NULL, least, next;
+	double *grad = read_side(c, s->grad[i], "b.", n, e), *own = NULL, least, next, by = 0;
 	uint32_t at = ACC_NOCALL;
 	bool known = false;
 	if (old != NULL && new != NULL && grad != NULL) {
 		at = nearest(c, s, s->grad[i], grad, n, false, &least, &next, e);
 		known = at != ACC_NOCALL && least <= LIMIT_UPDATE_GRADIENT;
+		by = known ? least : 0;
 		/* A large step leads far away from the old weight, but not from the new one. */
 		for (int k = 0; k < 2 && own == NULL; k++) {
 			at = nearest(c, s, s->old[i], k == 0 ? old : new, n, true, &least, &next,
@@ -195,7 +196,8 @@ compare(struct acc_case *c, struct step *s, uint32_t i, struct acc_err *e)
 	double off = NAN, tenth = NAN;
 	if (own != NULL)
 		apart(old, own, new, n, &off, &tenth);
-	const bool another = known ? off > LIMIT_UPDATE_STEP || tenth > LIMIT_UPDATE_TENTH
+	const double most = fmax(LIMIT_UPDATE_STEP, LIMIT_UPDATE_TIMES * by);
+	const bool another = known ? off > most || tenth > LIMIT_UPDATE_TENTH
 				   : off > LIMIT_UPDATE_TENTH;
 	if (another) {
 		if (s->differ + s->other == 0) {
@@ -207,7 +209,7 @@ compare(struct acc_case *c, struct step *s, uint32_t i, struct acc_err *e)
 		s->by = fmax(s->by, off);
 		s->tenth = fmax(s->tenth, tenth);
 	} else {
-		s->agree += off <= LIMIT_UPDATE_STEP;
+		s->agree += off <= most;
 	}
 	free(old);
 	free(new);
