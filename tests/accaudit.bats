@@ -326,7 +326,7 @@ looks() { # text, op call
 	looks "along dimension 1" Torch.sum.0.forward
 	looks "a factor of 0.1667: a mean in place of a sum" Torch.sum.1.forward
 	looks "a factor of 6 too much: a sum in place of a mean" Tensor.mean.0.forward
-	looks "a factor of 12: a sum in place of a mean" Functional.mse_loss.0.forward
+	looks "a factor of 12, as if reduction were 'sum'" Functional.mse_loss.0.forward
 	looks "the scale is missing" Tensor.__mul__.0.forward
 	looks "the scale is inverted" Tensor.__truediv__.0.forward
 	attention=Functional.scaled_dot_product_attention

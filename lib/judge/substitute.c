@@ -375,6 +375,35 @@ compare_args(struct scan *s, const struct parting *p, const char **text, struct 
 	return 0;
 }
 
+/* The last number that a side gives in the stretch; NULL: none. */
+static const struct part_value *
+last_number(const struct part_side *d)
+{
+	for (uint32_t i = d->nvalue; i-- > 0;)
+		if (d->step[d->value[i].step].in && d->value[i].out && d->value[i].real &&
+			d->value[i].count == 1)
+			return &d->value[i];
+	return NULL;
+}
+
+/* Losses: of numbers only the two that the stretch ends in, since one may be another by chance. */
+static int
+ask_number(struct scan *s, const struct parting *p, const char **text, struct acc_err *e)
+{
+	const struct part_value *x = last_number(&p->side[ACC_A]),
+				*y = last_number(&p->side[ACC_B]);
+	const char *cause;
+	if (x == NULL || y == NULL)
+		return 0;
+	const struct part_step *step = &p->side[ACC_B].step[y->step];
+	int rc = acc_substitute_with(s, step->call, y->item, x->item, &cause, e);
+	if (rc < 0 || cause[0] == '\0')
+		return rc;
+	*text = acc_say(acc_mem(s), "; %s gives what %s does if one thing is changed: %s",
+		step->name, p->side[ACC_A].step[x->step].name, cause);
+	return *text == NULL ? acc_nomem(e) : 0;
+}
+
 int
 acc_substitute_within(struct scan *s, const struct parting *p, const char **text, struct acc_err *e)
 {
@@ -388,6 +417,8 @@ acc_substitute_within(struct scan *s, const struct parting *p, const char **text
 		if (b->step[y->step].in && y->out && y->real && y->count > 1)
 			rc = ask(s, p, y, &asked, text, e);
 	}
+	if (rc == 0 && *text == NULL)
+		rc = ask_number(s, p, text, e);
 	*text = *text == NULL ? "" : *text;
 	return rc;
 }

@@ -23,6 +23,7 @@ static const struct acc_default rows[] = {
 	{TORCH, "nn.Softplus", "softplus", "beta", "1.0"},
 	{TORCH, "std", STD, "unbiased", "True"},
 	{TORCH, "nn.SmoothL1Loss", "smooth_l1_loss", "beta", "1.0"},
+	{TORCH, "nn.HuberLoss", "huber_loss", "delta", "1.0"},
 	{TORCH, "nn.MSELoss",
 		"smooth_l1_loss binary_cross_entropy cross_entropy nll_loss mse_loss l1_loss huber_loss",
 		"reduction", "mean"},
@@ -46,6 +47,8 @@ static const struct acc_default rows[] = {
 	{MINDSPORE, "ops.std", STD, "unbiased", "False"},
 	{MINDSPORE, "nn.SmoothL1Loss", "smooth_l1_loss", "reduction", "none"},
 	{MINDSPORE, "nn.Conv2d", "conv1d conv", "padding", "same"},
+	/* Its epsilon, 1e-4, is of the square. */
+	{MINDSPORE, "ops.L2Normalize", "normalize", "eps", "0.01"},
 	{MINDSPORE, "nn.AdamWeightDecay", "adam adamw", "eps", "1e-06"},
 	{MINDSPORE, "nn.AdamWeightDecay", "adamw", "weight_decay", "0.0"},
 	{MINDSPORE, "nn.Adagrad", "adagrad", "initial_accumulator_value", "0.1"},

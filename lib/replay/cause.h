@@ -41,6 +41,16 @@ const struct acc_value *acc_try_given(const struct acc_replay *r, const char *na
 /* Is it one of these operators, by the first name of its row of the catalogue? */
 bool acc_try_is(const struct acc_replay *r, const char *names);
 
+/* The values that are usual for an argument, by AUDIT_USUAL, *n of them. */
+const double *acc_usual_values(const char *name, size_t *n);
+/* The first of them with which it is what was recorded; NAN: none. */
+double acc_try_usual(const struct attempt *a, const char *name);
+
+/* The value of an argument in which the result is linear: a sentence, or NULL. */
+const char *acc_try_solved(const struct attempt *a, const char *name);
+
+/* A sentence, or NULL: of a number that torch has a default for, whatever it was. */
+const char *acc_cause_number(const struct attempt *a);
 /* A sentence, or NULL: of an optimizer's step; of the order of gates. */
 const char *acc_cause_step(const struct attempt *a);
 const char *acc_cause_gates(const struct attempt *a);

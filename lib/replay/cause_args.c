@@ -399,20 +399,18 @@ flags(const struct attempt *a)
 static const char *
 numbers(const struct attempt *a)
 {
-	static const double eps[] = {1e-5, 1e-6, 1e-12, 1e-8, 1e-3, 1e-2};
 	static const struct {
 		const char *name, *value, *text;
 	} word[] = {{"approximate", "tanh", "the tanh form of gelu in place of erf"},
 		{"approximate", "none", "the erf form of gelu in place of tanh"}};
-	static const struct {
-		const char *value, *text;
-	} reduction[] = {{"sum", "a sum in place of a mean"}, {"mean", "a mean in place of a sum"}};
+	static const char *const reduction[] = {"sum", "mean", "batchmean"};
 	static const struct {
 		const char *name, *cls, *text;
 	} left_out[] = {{"bias", NULL, "the bias is missing"},
 		{"weight", "norm", "the weight is missing"},
 		{"gamma", "norm", "the weight is missing"},
-		{"weight", "loss", "the weights of the classes are missing"}};
+		{"weight", "loss", "the weights of the classes are missing"},
+		{"pos_weight", "loss", "pos_weight is missing"}};
 	struct acc_replay *r = &a->t->r;
 	double smooth = 0;
 	for (size_t i = 0; i < sizeof word / sizeof *word; i++)
@@ -420,15 +418,15 @@ numbers(const struct attempt *a)
 							    (struct acc_value){.type = ACC_A_TEXT,
 								    .s = acc_str(word[i].value)}))
 			return word[i].text;
-	for (size_t i = 0; i < 2 && acc_try_has(r, "reduction"); i++)
+	for (size_t i = 0; i < 3 && acc_try_has(r, "reduction"); i++)
 		if (acc_try(a, "reduction",
 			    (struct acc_value){.type = ACC_A_TEXT,
-				    .s = acc_str(reduction[i].value)}))
-			return acc_say(r->mem, "a factor of %.4g: %s",
-				acc_residue_factor(a->rec, a->ref, NULL), reduction[i].text);
-	for (size_t i = 0; acc_try_has(r, "eps") && i < sizeof eps / sizeof *eps; i++)
-		if (acc_try_number(a, "eps", eps[i]))
-			return acc_say(r->mem, "as if eps were %g", eps[i]);
+				    .s = acc_str(reduction[i])}))
+			return acc_say(r->mem, "a factor of %.4g, as if reduction were '%s'",
+				acc_residue_factor(a->rec, a->ref, NULL), reduction[i]);
+	const double eps = acc_try_usual(a, "eps");
+	if (!isnan(eps))
+		return acc_say(r->mem, "as if eps were %g", eps);
 	for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
 		if (acc_try_given(r, left_out[i].name) != NULL &&
 			(left_out[i].cls == NULL || strcmp(left_out[i].cls, r->op->cls) == 0) &&
@@ -522,7 +520,7 @@ acc_cause_argument(struct acc_trial *t, uint32_t k, const struct acc_dense *rec,
 {
 	static const char *(*const tries[])(const struct attempt *a) = {numbers, masks, slices,
 		bounds, scales, factors, variance, flags, acc_cause_step, defaults, acc_cause_gates,
-		dimensions};
+		dimensions, acc_cause_number};
 	double most = acc_residue(rec, ref, 1, NULL) / LIMIT_CAUSE_SHARE;
 	struct attempt a = {t, k, rec, ref, fmin(acc_residue_most(rec), most)};
 	const char *s = NULL;

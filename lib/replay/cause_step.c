@@ -4,7 +4,6 @@
 #include "replay/compose.h"
 #include "replay/limits.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* All steps so late that nothing is corrected any more. */
@@ -28,29 +27,6 @@ uncorrected(const struct attempt *a)
 	for (uint32_t i = 0; i < n; i++)
 		steps.item[i] = acc_of_tensor(&step);
 	return acc_try(a, "state_steps", steps);
-}
-
-/* The value of a number in which a step is linear. */
-static const char *
-solved(const struct attempt *a, const char *name)
-{
-	struct acc_replay *r = &a->t->r;
-	double x = 0, over = 0, under = 0;
-	char text[24];
-	if (!acc_try_has(r, name) || acc_arg_float(r, name, &x) < 0)
-		return NULL;
-	const double h = x != 0 ? x : 0.01;
-	const struct acc_value more = acc_named(name, acc_of_float(x + h));
-	const double *v = acc_try_with(a, &more, 1);
-	for (size_t i = 0; v != NULL && i < a->rec->n; i++) {
-		over += (a->rec->v[i] - a->ref[i]) * (v[i] - a->ref[i]);
-		under += (v[i] - a->ref[i]) * (v[i] - a->ref[i]);
-	}
-	if (!(under > 0))
-		return NULL;
-	snprintf(text, sizeof text, "%.3g", x + h * over / under);
-	x = strtod(text, NULL);
-	return acc_try_number(a, name, x) ? acc_say(r->mem, "as if %s were %g", name, x) : NULL;
 }
 
 /* A weight decay of the other kind: "adam" adds it to the gradient, "adamw" takes it off the parameter. */
@@ -84,17 +60,19 @@ adagrad(const struct attempt *a)
 {
 	struct acc_replay *r = &a->t->r;
 	const struct acc_value *sums = acc_try_given(r, "state_sums");
-	static const double start[] = {0.1, 0}, eps[] = {1e-8, 1e-10, 1e-7};
+	size_t n, m;
+	const double *eps = acc_usual_values("eps_in_root", &n),
+		     *start = acc_usual_values("initial_accumulator_value", &m);
 	if (!acc_try_is(r, "adagrad") || sums == NULL || sums->type != ACC_A_LIST)
 		return NULL;
-	for (size_t i = 0; i < sizeof eps / sizeof *eps; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct acc_value args[] = {
 			acc_named("eps_in_root", (struct acc_value){.type = ACC_A_BOOL, .b = true}),
 			acc_named("eps", acc_of_float(eps[i]))};
 		if (acc_try_equals(a, acc_try_with(a, args, 2)))
 			return acc_say(r->mem, "eps, %g, is added within the root", eps[i]);
 	}
-	for (size_t k = 0; k < 2; k++) {
+	for (size_t k = 0; k < m; k++) {
 		struct acc_value list = {.type = ACC_A_LIST,
 			.n = sums->n,
 			.item = acc_alloc(r->mem, (sums->n + 1) * sizeof *list.item)};
@@ -116,8 +94,8 @@ adagrad(const struct attempt *a)
 			acc_named("eps", acc_of_float(1e-8)),
 			acc_named("eps_in_root",
 				(struct acc_value){.type = ACC_A_BOOL, .b = true})};
-		for (uint32_t n = 1; n <= 3; n += 2)
-			if (acc_try_equals(a, acc_try_with(a, args, n)))
+		for (uint32_t given = 1; given <= 3; given += 2)
+			if (acc_try_equals(a, acc_try_with(a, args, given)))
 				return acc_say(r->mem, "as if initial_accumulator_value were %g",
 					start[k]);
 	}
@@ -128,22 +106,14 @@ adagrad(const struct attempt *a)
 static const char *
 usual(const struct attempt *a)
 {
-	static const struct {
-		const char *name;
-		double value[6];
-	} known[] = {{"weight_decay", {0.01, 0.1, 1e-4, 5e-4, 0.05, 1e-3}},
-		{"rho", {0.9, 0.95, 0.99}}, {"alpha", {0.9, 0.99}}, {"beta1", {0.9, 0.95, 0.5}},
-		{"beta2", {0.999, 0.95, 0.99, 0.98}}, {"momentum_decay", {0.004}}};
+	static const char *const names[] = {"weight_decay", "rho", "alpha", "beta1", "beta2",
+		"momentum_decay"};
 	struct acc_replay *r = &a->t->r;
-	double had = 0;
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		for (size_t k = 0; k < 6 && known[i].value[k] > 0; k++)
-			if (acc_try_has(r, known[i].name) &&
-				acc_arg_float(r, known[i].name, &had) >= 0 &&
-				had != known[i].value[k] &&
-				acc_try_number(a, known[i].name, known[i].value[k]))
-				return acc_say(r->mem, "as if %s were %g", known[i].name,
-					known[i].value[k]);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const double x = acc_try_usual(a, names[i]);
+		if (!isnan(x))
+			return acc_say(r->mem, "as if %s were %g", names[i], x);
+	}
 	r->why = NULL;
 	return NULL;
 }
@@ -160,7 +130,7 @@ acc_cause_step(const struct attempt *a)
 		return s;
 	if (uncorrected(a)) {
 		/* Of the first step of some, a learning rate says the same. */
-		s = solved(a, "lr");
+		s = acc_try_solved(a, "lr");
 		return s == NULL ? "the bias correction is missing"
 				 : acc_say(r->mem, "%s, or the bias correction is missing", s);
 	}
@@ -171,9 +141,9 @@ acc_cause_step(const struct attempt *a)
 		s = acc_try_number(a, "weight_decay", 0) ? "the weight decay is missing"
 							 : other_decay(a);
 	if (s == NULL)
-		s = solved(a, "lr");
+		s = acc_try_solved(a, "lr");
 	if (s == NULL)
-		s = solved(a, "weight_decay");
+		s = acc_try_solved(a, "weight_decay");
 	return s != NULL ? s : usual(a);
 }
 

@@ -204,6 +204,21 @@
 		"of a term's square: what others leave of it at least, else it is one of them", \
 		"products in bf16 part what is the same by 2^-6: 64 times the square of that")
 
+/* Not limits: the values that an argument is tried with when a call gives another output, in this order.
+ * X(name, where they are usual, the values). */
+#define AUDIT_USUAL(X) \
+	X("eps", "norms of torch; of T5 and ViT; of BERT; Adam; norms of Keras; of none", 1e-5, 1e-6, 1e-12, \
+		1e-8, 1e-3, 1e-2) \
+	X("eps_in_root", "Adagrad of MindSpore, torch, Keras and optax", 1e-8, 1e-10, 1e-7) \
+	X("weight_decay", "torch's AdamW; language models; ResNet; VGG; ViT; ConvNeXt", 0.01, 0.1, 1e-4, \
+		5e-4, 0.05, 1e-3) \
+	X("rho", "Adadelta of torch; its paper", 0.9, 0.95, 0.99) \
+	X("alpha", "RMSprop of torch, of Keras and MindSpore", 0.9, 0.99) \
+	X("beta1", "Adam; GANs", 0.9, 0.95, 0.5) \
+	X("beta2", "Adam; language models", 0.999, 0.95, 0.99, 0.98) \
+	X("momentum_decay", "NAdam of torch", 0.004) \
+	X("initial_accumulator_value", "Adagrad of Keras, optax and MindSpore; of torch", 0.1, 0)
+
 #define AUDIT_LIMITS(X, N) \
 	AUDIT_ERRORS(X, N) AUDIT_LEARNING(X, N) AUDIT_CAUSES(X, N) AUDIT_RANKS(X, N)
 

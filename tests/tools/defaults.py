@@ -63,6 +63,8 @@ def default(library, api, name):
     v = next(known[k] for k in (*OTHER.get(name, ()), name) if k in known)
     if name == "momentum" and library != "torch":
         v = 1 - v
+    if api == "ops.L2Normalize":  # of the square
+        v = v ** 0.5
     if name == "approximate" and isinstance(v, bool):
         v = "tanh" if v else "none"
     if name in ("count_include_pad", "align_corners"):

@@ -23,6 +23,7 @@ OP("native_batch_norm", "batch_norm", OTHER, WEIGHTS)
 OP("sync_batch_norm", "batch_norm", OTHER, 0)
 OP("local_response_norm", "local_response_norm", OTHER, 0)
 OP("normalize", "normalize", OTHER, KEYWORDS)
+OP("l2_normalize", "normalize", OTHER, 0)
 
 OP("softmax", "softmax", STEADY, NUMBERS)
 OP("softmax_v2", "softmax", STEADY, 0)
