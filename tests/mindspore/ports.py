@@ -21,9 +21,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import ports_fourth  # noqa: E402
 import ports_judge  # noqa: E402
+import ports_sixth  # noqa: E402
 import ports_third  # noqa: E402
 
-MORE = (ports_judge, ports_third, ports_fourth)
+MORE = (ports_judge, ports_third, ports_fourth, ports_sixth)
 UNIT = re.compile(r"[\d,.e+-]+ eps of \w+")  # no argument
 
 # port: (set, what goes in, train, {fault: (kernels, words)})
@@ -533,7 +534,7 @@ def record_mindspore(folder, name, fault):
             opt = nn.Adam(params, learning_rate=1e-3 if fault == "lr" else 1e-2, eps=1e-3 if fault == "eps" else 1e-8)
         else:
             opt = nn.Momentum(params, 1e-3 if fault == "lr" else 1e-2, 0.9)
-        grad = ms.value_and_grad(net, None, params)
+        grad = ms.value_and_grad(net, None, list(opt.parameters))
         clip = more[0].mindspore_clip(name, fault) if more and hasattr(more[0], "mindspore_clip") else None
 
         class Step(nn.Cell):

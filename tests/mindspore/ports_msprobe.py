@@ -73,7 +73,7 @@ def record_mindspore(folder, name, fault):
     from mindspore import mint
     mint.norm = lambda x, *a, **k: ms.Tensor(np.linalg.norm(x.asnumpy().astype(np.float64)).astype(np.float32))
     from msprobe.mindspore import PrecisionDebugger
-    ms.set_context(mode=ms.PYNATIVE_MODE, device_target="CPU")
+    ms.set_context(mode=ms.PYNATIVE_MODE, device_target="CPU", runtime_num_threads=1)
     _, kind, train, _ = ports.PORTS[name]
     net = ports.loaded(folder, name, fault)
     net.set_train(train)
