@@ -294,7 +294,8 @@ weights(const struct acc_index *ix, const struct view *v, struct sized *out)
 			if (!acc_seq_is_input(it))
 				continue;
 			bool leaf = v->c[c].from[t++] == ACC_NOMATE && it->print != 0;
-			if (!leaf || v->mate[c] != ACC_NOMATE || v->c[c].moves || it->count < 2)
+			if (!leaf || v->mate[c] != ACC_NOMATE || it->count < 2 ||
+				(v->c[c].moves && v->c[c].takes < 2))
 				continue;
 			if (out != NULL)
 				out[n] = (struct sized){it->count, it->like[ACC_LIKE_RMS], i,

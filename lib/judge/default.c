@@ -102,8 +102,8 @@ int
 acc_bench_argument(struct scan *s, uint32_t call, const struct acc_rec *device, double *value)
 {
 	const struct acc_val *v;
-	const struct acc_str pos =
-		acc_arena_str(acc_mem(s), acc_get_text(device, "a.", "pos"));
+	const struct acc_str pos = acc_arena_str(acc_mem(s),
+		acc_default_name(acc_get_text(device, "a.", "op"), acc_get_text(device, "a.", "pos")));
 	const int rc = pos.p == NULL ? acc_nomem(s->e) : bench_gives(s, call, pos, NAN, &v);
 	if (rc <= 0 || v == NULL)
 		return rc < 0 ? rc : 0;
@@ -130,8 +130,10 @@ acc_judge_defaults(struct scan *s, uint32_t call, double worst)
 		if (rc < 0)
 			return rc;
 		const struct acc_val *v = acc_get(r, "a.", "value");
-		const struct acc_str name = acc_arena_str(acc_mem(s), acc_get_text(r, "a.", "pos")),
-				     usual = acc_op_default(acc_get_text(r, "a.", "op"), name);
+		const struct acc_str op = acc_get_text(r, "a.", "op"),
+				     name = acc_arena_str(acc_mem(s),
+					     acc_default_name(op, acc_get_text(r, "a.", "pos"))),
+				     usual = acc_op_default(op, name);
 		const double x = number_of(v);
 		const bool other = v != NULL && usual.n > 0 && !acc_default_is(v, usual);
 		if (name.p == NULL)

@@ -376,8 +376,10 @@ judge_alone_args(struct scan *s, uint32_t call, double worst, const struct given
 		if (c->item[i].call == call && c->item[i].kind == ACC_ITEM_TENSOR &&
 			!acc_is_input(&c->item[i]) && !acc_acquitted(&c->item[i]))
 			return 0;
-	if (kernels)
-		return acc_judge_defaults(s, call, worst);
+	const size_t had = s->nsuspect;
+	const int by_name = how.framework ? 0 : acc_judge_defaults(s, call, worst);
+	if (by_name < 0 || kernels || s->nsuspect > had)
+		return by_name;
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
 		int rc = 0;
