@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-enum { MOST = 48, REACH = 32 /* kernels of a cross-entropy with smoothing: 26 */, FAR = 8, SURE = 20, WEAK = -60, NO = -1000 };
+/* A cross-entropy with smoothing is 26 kernels. */
+enum { MOST = 48, REACH = 32, FAR = 8, SURE = 20, WEAK = -60, NO = -1000 };
 
 /* One tensor of a call, or of one of its parts. */
 struct end {

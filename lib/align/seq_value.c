@@ -433,8 +433,9 @@ late_numbers(struct seq *s)
 	for (uint32_t y = 0, n = 0; y < s->nb && n < MOST; y++) {
 		const uint32_t had = s->mb[y];
 		if (s->b[y].count != 1 || s->b[y].moves || s->b[y].like[ACC_LIKE_MAX] == 0 ||
-			(had != ACC_NOMATE && (s->how[had] != SEQ_FUSED_B ||
-						      apart(&s->b[y], &s->a[had]) < LIMIT_SAME_LOSS)))
+			(had != ACC_NOMATE &&
+				(s->how[had] != SEQ_FUSED_B ||
+					apart(&s->b[y], &s->a[had]) < LIMIT_SAME_LOSS)))
 			continue;
 		n++;
 		const uint32_t x = same_number(s, y);
@@ -505,8 +506,7 @@ ends_of_cells(struct seq *s)
 			continue;
 		n++;
 		const uint32_t last = last_of_cell(s, x);
-		if (last == x || (apart(&s->b[y], &s->a[last]) >= LIMIT_SAME_LOSS &&
-					 goes_on(s, y)))
+		if (last == x || (apart(&s->b[y], &s->a[last]) >= LIMIT_SAME_LOSS && goes_on(s, y)))
 			continue;
 		s->ma[x] = ACC_NOMATE;
 		acc_seq_mate(s, last, y, SEQ_FUSED_B);

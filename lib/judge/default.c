@@ -64,8 +64,8 @@ acc_same_axis(struct scan *s, uint32_t call, const struct acc_item *arg)
 	const int ndim = axes(s, call);
 	if (ndim < 0 || acc_case_record(s->c, arg, &r, s->e) < 0)
 		return s->e->code;
-	const struct acc_str name =
-		acc_default_name(acc_get_text(r, "b.", "op"), acc_get_text(r, "b.", "pos"));
+	const struct acc_str name = acc_default_name(acc_get_text(r, "b.", "op"),
+		acc_get_text(r, "b.", "pos"));
 	return is_axis(name) && is_same(number_of(acc_get(r, "a.", "value")),
 					number_of(acc_get(r, "b.", "value")), true, (uint32_t)ndim);
 }
@@ -73,7 +73,8 @@ acc_same_axis(struct scan *s, uint32_t call, const struct acc_item *arg)
 /* What the bench alone gives of the call: by this name, 1 with *value; else whether it gives this number by another
  * name, or at a place. 1, 0, or < 0. */
 static int
-bench_gives(struct scan *s, uint32_t call, struct acc_str name, double x, const struct acc_val **value)
+bench_gives(struct scan *s, uint32_t call, struct acc_str name, double x,
+	const struct acc_val **value)
 {
 	const struct acc_case *c = s->c;
 	struct acc_rec *r;
@@ -103,7 +104,8 @@ acc_bench_argument(struct scan *s, uint32_t call, const struct acc_rec *device, 
 {
 	const struct acc_val *v;
 	const struct acc_str pos = acc_arena_str(acc_mem(s),
-		acc_default_name(acc_get_text(device, "a.", "op"), acc_get_text(device, "a.", "pos")));
+		acc_default_name(acc_get_text(device, "a.", "op"),
+			acc_get_text(device, "a.", "pos")));
 	const int rc = pos.p == NULL ? acc_nomem(s->e) : bench_gives(s, call, pos, NAN, &v);
 	if (rc <= 0 || v == NULL)
 		return rc < 0 ? rc : 0;
@@ -141,8 +143,8 @@ acc_judge_defaults(struct scan *s, uint32_t call, double worst)
 		rc = bench_gives(s, call, name, x, &bench);
 		if (rc < 0)
 			return rc;
-		const bool same = bench != NULL && is_same(x, number_of(bench), is_axis(name),
-							   (uint32_t)ndim);
+		const bool same = bench != NULL &&
+				  is_same(x, number_of(bench), is_axis(name), (uint32_t)ndim);
 		if (bench != NULL ? isnan(x) || same : rc > 0 || !other)
 			continue;
 		return acc_suspect_argument(s, i, fmin(LIMIT_CERTAIN, worst), INFINITY);

@@ -420,8 +420,7 @@ numbers(const struct attempt *a)
 			return word[i].text;
 	for (size_t i = 0; i < 3 && acc_try_has(r, "reduction"); i++)
 		if (acc_try(a, "reduction",
-			    (struct acc_value){.type = ACC_A_TEXT,
-				    .s = acc_str(reduction[i])}))
+			    (struct acc_value){.type = ACC_A_TEXT, .s = acc_str(reduction[i])}))
 			return acc_say(r->mem, "a factor of %.4g, as if reduction were '%s'",
 				acc_residue_factor(a->rec, a->ref, NULL), reduction[i]);
 	const double eps = acc_try_usual(a, "eps");

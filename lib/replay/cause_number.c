@@ -47,9 +47,8 @@ written(const struct attempt *a, const char *name, double x)
 	char text[24];
 	snprintf(text, sizeof text, a->rec->n < LIMIT_FACTOR_ELEMENTS ? "%.1g" : "%.3g", x);
 	x = strtod(text, NULL);
-	return acc_try_number(a, name, x)
-		       ? acc_say(a->t->r.mem, "as if %s were %g", name, x)
-		       : NULL;
+	return acc_try_number(a, name, x) ? acc_say(a->t->r.mem, "as if %s were %g", name, x)
+					  : NULL;
 }
 
 const char *

@@ -207,11 +207,11 @@
 /* Not limits: the values that an argument is tried with when a call gives another output, in this order.
  * X(name, where they are usual, the values). */
 #define AUDIT_USUAL(X) \
-	X("eps", "norms of torch; of T5 and ViT; of BERT; Adam; norms of Keras; of none", 1e-5, 1e-6, 1e-12, \
-		1e-8, 1e-3, 1e-2) \
+	X("eps", "norms of torch; of T5 and ViT; of BERT; Adam; norms of Keras; L2Normalize", \
+		1e-5, 1e-6, 1e-12, 1e-8, 1e-3, 1e-2) \
 	X("eps_in_root", "Adagrad of MindSpore, torch, Keras and optax", 1e-8, 1e-10, 1e-7) \
-	X("weight_decay", "torch's AdamW; language models; ResNet; VGG; ViT; ConvNeXt", 0.01, 0.1, 1e-4, \
-		5e-4, 0.05, 1e-3) \
+	X("weight_decay", "torch's AdamW; language models; ResNet; VGG; ViT; ConvNeXt", 0.01, 0.1, \
+		1e-4, 5e-4, 0.05, 1e-3) \
 	X("rho", "Adadelta of torch; its paper", 0.9, 0.95, 0.99) \
 	X("alpha", "RMSprop of torch, of Keras and MindSpore", 0.9, 0.99) \
 	X("beta1", "Adam; GANs", 0.9, 0.95, 0.5) \
