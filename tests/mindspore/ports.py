@@ -21,10 +21,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import ports_fourth  # noqa: E402
 import ports_judge  # noqa: E402
+import ports_seventh  # noqa: E402
 import ports_sixth  # noqa: E402
 import ports_third  # noqa: E402
 
-MORE = (ports_judge, ports_third, ports_fourth, ports_sixth)
+MORE = (ports_judge, ports_third, ports_fourth, ports_sixth, ports_seventh)
 UNIT = re.compile(r"[\d,.e+-]+ eps of \w+")  # no argument
 
 # port: (set, what goes in, train, {fault: (kernels, words)})
