@@ -717,3 +717,15 @@ rows() { # dump, name of the expectation
 	run -1 accdiff ports6/contrast/l2/device ports6/contrast/bench
 	[[ $output == *"L2Normalize-op"?": output 0 is off by"*"as if eps were 0.01; ops.L2Normalize of MindSpore 2.10.0 has 0.01 by default"* ]]
 }
+
+# Two right ports by msprobe 26.2 on both sides, statistics.
+@test "msprobe on both sides: a bias apart, gradients from the last to the first, and those of a function's last node" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xJf "$DATA/ms_hooks.tar.xz"
+	run -0 accdiff hooks/super/device hooks/super/bench
+	run -0 accdiff hooks/dense/device hooks/dense/bench
+	accalign hooks/dense/device hooks/dense/bench | accfmt --json >v
+	jq -es 'map(select(."a.name" == "Primitive.bias_add.BiasAdd.0.forward.output.0")) | .[0]."b.name" == "Functional.conv2d.2.forward.output.0"' v
+	jq -es 'map(select(."a.name" == "Primitive.conv2d.Conv2D.1.backward.output.0")) | .[0]."b.name" == "Functional.conv2d.1.backward.output.1"' v
+	jq -es 'map(select(."a.name" == "Functional.cross_entropy.0.backward.output.0")) | .[0]."b.name" == null' v
+}

@@ -93,10 +93,10 @@ turn_gradients(struct acc_joined *j, const struct acc_align_call *x, const struc
 {
 	enum { ENOUGH = 30 };
 	uint32_t p[GRADIENTS], q[GRADIENTS];
-	const uint32_t n = gradients(j->a, x, p);
+	const uint32_t n = gradients(j->a, x, p), m = gradients(j->b, y, q);
 	int straight = 0, turned = 0;
 	bool fits = true, other = true;
-	if (n < 2 || gradients(j->b, y, q) != n)
+	if (n < 2 || m < n) /* the bench's may have a bias, too */
 		return;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct acc_align_item *v = &j->a->item[p[i]], *w = &j->b->item[q[i]],
@@ -404,6 +404,31 @@ rounds(struct seq *s)
 	return rc;
 }
 
+/* A primitive that only sums up products is no convolution or linear layer that takes a bias: what adds the bias to its
+ * result ends that. */
+static void
+give_biases(struct seq *s)
+{
+	enum { NEXT = 4 };
+	for (uint32_t i = 0; i < s->na; i++) {
+		const uint32_t y = s->ma[i];
+		if (y == ACC_NOMATE || s->how[i] == SEQ_RULE || s->how[i] == SEQ_PACKED ||
+			(!s->a[i].product && s->a[i].family != s->b[y].family) ||
+			s->b[y].takes <= s->a[i].takes)
+			continue;
+		for (uint32_t k = i + 1; k < s->na && k <= i + NEXT; k++) {
+			const struct call *c = &s->a[k];
+			if (s->ma[k] != ACC_NOMATE || c->from[0] == ACC_NOMATE ||
+				c->from[0] / SEQ_OUTS != i || c->out != s->a[i].out ||
+				acc_op_ends_in(s->b[y].family, c->family) != 1)
+				continue;
+			s->ma[i] = ACC_NOMATE;
+			acc_seq_mate(s, k, y, SEQ_FUSED_B);
+			break;
+		}
+	}
+}
+
 static int
 align(struct acc_joined *j, bool modules, struct acc_err *e)
 {
@@ -434,6 +459,8 @@ align(struct acc_joined *j, bool modules, struct acc_err *e)
 		acc_seq_unreduced(&s);
 	} else if (rc >= 0 && !modules) {
 		rc = acc_seq_fused(&s);
+		if (rc >= 0 && j->cross)
+			give_biases(&s);
 	}
 	if (rc >= 0)
 		acc_seq_distrust(&s);
