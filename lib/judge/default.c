@@ -70,6 +70,51 @@ acc_same_axis(struct scan *s, uint32_t call, const struct acc_item *arg)
 					number_of(acc_get(r, "b.", "value")), true, (uint32_t)ndim);
 }
 
+/* Does one word of the operator's signature, as beta|delta, have both names? */
+static bool
+is_alias(struct acc_str op, struct acc_str x, struct acc_str y)
+{
+	const struct acc_op *row = acc_op_find(op);
+	const char *p = row == NULL ? "" : row->sig;
+	if (acc_str_eq(x, y))
+		return true;
+	for (uint32_t n; *p != '\0'; p += n + (p[n] == ' ')) {
+		uint32_t has = 0;
+		n = (uint32_t)strcspn(p, " ");
+		for (uint32_t i = 0, len; i < n; i += len + 1) {
+			len = (uint32_t)strcspn(p + i, " |:");
+			const struct acc_str one = {p + i, len};
+			has |= acc_str_eq(one, x) ? 1U : acc_str_eq(one, y) ? 2U : 0U;
+			if (p[i + len] != '|')
+				break;
+		}
+		if (has == 3)
+			return true;
+	}
+	return false;
+}
+
+/* What torch has where the argument of this name is not given; empty: not known. */
+static struct acc_str
+usual_of(struct acc_str op, struct acc_str name)
+{
+	const struct acc_op_info *o = acc_op_info_of(op);
+	const struct acc_default *d;
+	for (size_t i = 0; o != NULL && (d = acc_default_at(i)) != NULL &&
+			   strcmp(d->framework, "pytorch") == 0;
+		i++)
+		if (acc_word_in(d->ops, acc_op_own_name(o)) && is_alias(op, acc_str(d->name), name))
+			return acc_str(d->value);
+	return (struct acc_str){"", 0};
+}
+
+bool
+acc_is_usual(struct acc_str op, struct acc_str pos, const struct acc_val *v)
+{
+	const struct acc_str usual = usual_of(op, acc_default_name(op, pos));
+	return v != NULL && usual.n > 0 && acc_default_is(v, usual);
+}
+
 /* What the bench alone gives of the call: by this name, 1 with *value; else whether it gives this number by another
  * name, or at a place. 1, 0, or < 0. */
 static int
@@ -88,9 +133,8 @@ bench_gives(struct scan *s, uint32_t call, struct acc_str name, double x,
 		if (rc < 0)
 			return rc;
 		*value = acc_get(r, "b.", "value");
-		if (acc_str_eq(acc_default_name(acc_get_text(r, "b.", "op"),
-				       acc_get_text(r, "b.", "pos")),
-			    name) &&
+		const struct acc_str op = acc_get_text(r, "b.", "op");
+		if (is_alias(op, acc_default_name(op, acc_get_text(r, "b.", "pos")), name) &&
 			!isnan(number_of(*value)))
 			return 1;
 		number |= number_of(*value) == x;
@@ -135,7 +179,7 @@ acc_judge_defaults(struct scan *s, uint32_t call, double worst)
 		const struct acc_str op = acc_get_text(r, "a.", "op"),
 				     name = acc_arena_str(acc_mem(s),
 					     acc_default_name(op, acc_get_text(r, "a.", "pos"))),
-				     usual = acc_op_default(op, name);
+				     usual = usual_of(op, name);
 		const double x = number_of(v);
 		const bool other = v != NULL && usual.n > 0 && !acc_default_is(v, usual);
 		if (name.p == NULL)

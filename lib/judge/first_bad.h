@@ -401,6 +401,8 @@ bool acc_call_steps(const struct acc_call *k);
 int acc_substitute_apart(struct scan *s, uint32_t *chosen, struct acc_err *e);
 /* What torch calls the argument at a place: by its number in the signature, or as it is. */
 struct acc_str acc_default_name(struct acc_str op, struct acc_str pos);
+/* Is it what torch's function has at that place, or by that name, where it is not given? */
+bool acc_is_usual(struct acc_str op, struct acc_str pos, const struct acc_val *v);
 /* Is an argument that both sides give one axis, counted from either end? 1, 0, or < 0. */
 int acc_same_axis(struct scan *s, uint32_t call, const struct acc_item *arg);
 /* The number that the bench gives of the call at a place, for what the device gives by that name: 1, 0, or < 0. */

@@ -376,6 +376,7 @@ judge_alone_args(struct scan *s, uint32_t call, double worst, const struct given
 		if (c->item[i].call == call && c->item[i].kind == ACC_ITEM_TENSOR &&
 			!acc_is_input(&c->item[i]) && !acc_acquitted(&c->item[i]))
 			return 0;
+	struct acc_rec *r;
 	const size_t had = s->nsuspect;
 	const int by_name = how.framework ? 0 : acc_judge_defaults(s, call, worst);
 	if (by_name < 0 || kernels || s->nsuspect > had)
@@ -388,6 +389,11 @@ judge_alone_args(struct scan *s, uint32_t call, double worst, const struct given
 			continue;
 		const struct acc_val *v = value_of(s, it, &rc);
 		const uint64_t id = rc < 0 || says_nothing(v) ? 0 : value_id(v);
+		/* Between frameworks one side says what the other leaves to its default. */
+		if (id != 0 && !how.framework && it->sides == 1 &&
+			acc_case_record(s->c, it, &r, s->e) == 0 &&
+			acc_is_usual(acc_get_text(r, "a.", "op"), acc_get_text(r, "a.", "pos"), v))
+			continue;
 		if (id != 0)
 			rc = is_elsewhere(s, call, it, id);
 		if (rc < 0)
