@@ -791,6 +791,18 @@ logs() { # losses of the device as awk computes them of the bench's, perhaps its
 	logs 'l *= 16 / 15; g *= 16 / 15'
 	curve 1 pairs.acc
 	says "times the bench's, and so is grad_norm: T/(T-1) of sequences of T = 16 tokens, counted before the labels are shifted"
+	# What learns from a sum goes another way behind the first step; a ratio that is no whole number is no factor.
+	for f in 16 15.99; do
+		awk -v f=$f 'BEGIN { for (i = 0; i < 12; i++) { l = 4.125 / (1 + i / 9)
+			printf "step: %d  loss: %.6f\n", i, l * (f + i * i / 50) >"npu.log"; printf "step: %d  loss: %.6f\n", i, l >"gpu.log" } }'
+		accalign npu.log gpu.log >pairs.acc
+		curve 1 pairs.acc
+		if [ $f = 16 ]; then
+			says "loss is 16 times the bench's at step 0, the first: 16 samples, micro-batches or ranks"
+		else
+			[[ $output != *"times the bench's"* ]]
+		fi
+	done
 }
 
 @test "a curve one step late; behind the first evaluation; near ln V" {

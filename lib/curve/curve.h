@@ -163,6 +163,7 @@ const char *acc_curve_monitor_stage(const struct curve *c);
 struct acc_curve_factor {
 	double value, tol; /* of the first step; how precisely, as a part of it */
 	bool varies;       /* each step has another, which loss and norm share */
+	bool first;        /* that of the first step alone */
 	bool norm;         /* the gradient's norm has the same, */
 	bool norm_agrees;  /* or is the bench's */
 };

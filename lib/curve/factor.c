@@ -76,6 +76,21 @@ shared(const struct curve *loss, const struct curve *norm, struct acc_curve_fact
 	return n > 0 && differs;
 }
 
+/* At the first point alone a whole number, for what learns from summed losses goes another way: so near to one that
+ * chance makes it once in a hundred. */
+static bool
+whole(const struct curve *c, struct acc_curve_factor *out)
+{
+	static const double chance = 0.01;
+	const struct acc_point *p = acc_curve_at(c, c->f.begin);
+	double r, tol;
+	if (p == NULL || !ratio(p, &r, &tol))
+		return false;
+	const double over = fmax(r, 1 / r), n = round(over);
+	*out = (struct acc_curve_factor){.value = r, .tol = tol, .first = true};
+	return n >= 2 && 2 * n * tol <= chance && fabs(over / n - 1) <= tol;
+}
+
 bool
 acc_curve_factor(const struct curve *loss, const struct curve *norm, struct acc_curve_factor *out)
 {
@@ -86,7 +101,7 @@ acc_curve_factor(const struct curve *loss, const struct curve *norm, struct acc_
 	if (norm != NULL && shared(loss, norm, out))
 		return true;
 	if (!constant(loss, out))
-		return false;
+		return norm == NULL && whole(loss, out);
 	const struct acc_point *p = norm == NULL ? NULL : acc_curve_at(norm, loss->f.begin);
 	out->norm_agrees = p != NULL && ratio(p, &r, &tol) && fabs(r - 1) <= 0.01;
 	return true;

@@ -194,6 +194,7 @@ factor(struct scene *s)
 					  ", while %s agrees: it is printed otherwise, or divided "
 					  "behind the backward pass",
 					  s->norm->tag)
+		: f.first       ? acc_say(mem, " at step %" PRId64 ", the first", c->f.begin)
 				: acc_say(mem, " at all %" PRIu64 " steps", c->f.n);
 	const char *divisors = acc_curve_divisors(mem, &f);
 	if (number == NULL || what == NULL || divisors == NULL)
