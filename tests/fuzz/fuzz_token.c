@@ -11,7 +11,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct acc_token_opt opt = {.preset = &acc_token_presets[0],
 		.all = true,
-		.curves = true};
+		.by = ACC_TOKEN_STEP};
 	struct acc_err e = {0};
 	struct acc_rec r = {0}, *out;
 	struct acc_buf b = {0};
