@@ -116,6 +116,9 @@ bool acc_op_fills(struct acc_str op, struct acc_str pos);
 /* Is its output recorded before it is there? batch_isend_irecv gives the buffers that others fill while it is
  * waited for. */
 bool acc_op_is_early(struct acc_str op);
+/* Is what stands at this position, of its inputs as of its outputs, there for others to fill? FSDP2's
+ * all_gather_copy_in writes this rank's part of it. */
+bool acc_op_is_filled_later(struct acc_str op, struct acc_str pos);
 /* Does it write to elements of its first argument that others tell, and leave the rest (__setitem__, index_copy_,
  * scatter_)? What it held before may never have been written, and is no input where nothing of it is left. */
 bool acc_op_writes_partly(struct acc_str op);

@@ -372,7 +372,8 @@ into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 		   (acc_str_is(p.pos, "out") || acc_str_starts(p.pos, "out."));
 	if (it->kind == ACC_ITEM_TENSOR &&
 		(it->io != ACC_IO_OUT ? out || acc_op_fills(p.op, p.pos)
-				      : k->elsewhere || acc_op_is_early(p.op)))
+				      : k->elsewhere || acc_op_is_early(p.op) ||
+						acc_op_is_filled_later(p.op, p.pos)))
 		it->kind = ACC_ITEM_BUFFER;
 	it->array = is_array(it, c->picked);
 	it->loose = is_loose(it, c->picked);

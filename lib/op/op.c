@@ -382,6 +382,13 @@ acc_op_is_early(struct acc_str op)
 }
 
 bool
+acc_op_is_filled_later(struct acc_str op, struct acc_str pos)
+{
+	/* Behaviour fsdp-gathers-into-empty. */
+	return acc_word_in("all_gather_copy_in", acc_op_name(op)) && acc_str_is(pos, "1");
+}
+
+bool
 acc_op_fills(struct acc_str op, struct acc_str pos)
 {
 	static const char *const names[] = {"output", "output_tensor", "output_tensor_list",
@@ -389,7 +396,7 @@ acc_op_fills(struct acc_str op, struct acc_str pos)
 	const struct acc_op_info *o = NULL;
 	if (overwrites(op))
 		return acc_str_is(pos, "0");
-	if (is_of_form(op) || acc_op_is_early(op))
+	if (is_of_form(op) || acc_op_is_early(op) || acc_op_is_filled_later(op, pos))
 		return true;
 	if (acc_str_starts(op, "Distributed."))
 		o = acc_op_info_of(op);

@@ -4,6 +4,8 @@ load ../helper
 setup_file() {
 	"$PYTHON" -W ignore "$ROOT/tests/record/meshes.py" "$BATS_FILE_TMPDIR/meshes" --level 1 one tpdp tpfsdp hsdp tpdp-lost \
 		>"$BATS_FILE_TMPDIR/said" 2>&1 || { tail -n 20 "$BATS_FILE_TMPDIR/said"; return 1; }
+	"$PYTHON" -W ignore "$ROOT/tests/record/layouts.py" "$BATS_FILE_TMPDIR/again" --level 1 fsdp >"$BATS_FILE_TMPDIR/said" 2>&1 ||
+		{ tail -n 20 "$BATS_FILE_TMPDIR/said"; return 1; }
 	"$PYTHON" -W ignore "$ROOT/tests/record/layouts.py" "$BATS_FILE_TMPDIR" --level 1 one ddp fsdp tp pipe hand-nosync tp-lost \
 		cp-pos >"$BATS_FILE_TMPDIR/said" 2>&1 || { tail -n 20 "$BATS_FILE_TMPDIR/said"; return 1; }
 }
@@ -19,6 +21,13 @@ setup() {
 	# What FSDP2 sends has a name of its own since PyTorch 2.15.
 	[ "$(accdump-read fsdp.1 | accfmt --tsv --no-header -c key,rank | sort -u |
 		grep -c $'^Distributed\\.\\(all_gather_into_tensor\\|reduce_scatter_tensor\\).*\t0$')" -ge 6 ]
+}
+
+# Behaviour fsdp-gathers-into-empty.
+@test "two runs of FSDP2: memory that its gathering has not filled yet is nobody's input" {
+	run -0 accdiff again/fsdp.1 fsdp.1
+	[[ $output == *"none adds more error"* ]]
+	[ "$(accdump-read fsdp.1 | accfmt --tsv --no-header -c key | grep -c '^Torch.ops.fsdp.all_gather_copy_in')" -ge 2 ]
 }
 
 @test "layouts that are wrong: no reduction, one of a product's missing, positions from 0 on each rank" {
