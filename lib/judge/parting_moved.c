@@ -103,6 +103,56 @@ displacer(const struct parting *p, const struct places *at)
 	return ACC_NOCALL;
 }
 
+/* Does a step give these numbers, as one of several parts? */
+static bool
+gives_part(const struct parting *p, int side, uint32_t step, const struct part_value *v)
+{
+	const struct part_step *s = &p->side[side].step[step];
+	uint32_t parts = 0;
+	bool has = false;
+	for (uint32_t i = s->value; i < s->value + s->n; i++) {
+		const struct part_value *w = &p->side[side].value[i];
+		parts += w->out && w->real && w->count > 1;
+		has |= w->out && acc_part_off(v, w) <= p->may;
+	}
+	return has && parts > 1;
+}
+
+/* The first step of the stretch that computes, of this family if it is not 0. */
+static uint32_t
+first_of(const struct parting *p, int side, uint64_t family)
+{
+	const struct part_side *d = &p->side[side];
+	for (uint32_t i = 0; i < d->nstep; i++)
+		if (d->step[i].in && acc_part_computes(p, side, i) &&
+			(family == 0 || d->step[i].family == family))
+			return i;
+	return ACC_NOCALL;
+}
+
+/* Where the stretch begins with an operator that the bench has, too: does it take another part of what one op call
+ * splits than the bench's does? That one: its parts go to each other's places. */
+static uint32_t
+misrouted(const struct parting *p)
+{
+	const struct part_side *a = &p->side[ACC_A], *b = &p->side[ACC_B];
+	const uint32_t f = first_of(p, ACC_A, 0);
+	const uint32_t g = f == ACC_NOCALL ? ACC_NOCALL : first_of(p, ACC_B, a->step[f].family);
+	if (g == ACC_NOCALL || a->step[f].n != b->step[g].n)
+		return ACC_NOCALL;
+	for (uint32_t i = 0; i < a->step[f].n; i++) {
+		const struct part_value *v = &a->value[a->step[f].value + i],
+					*w = &b->value[b->step[g].value + i];
+		if (v->out || w->out || !v->real || !w->real || v->maker == ACC_NOCALL ||
+			w->maker == ACC_NOCALL || acc_part_off(v, w) <= p->may)
+			continue;
+		if (gives_part(p, ACC_A, v->maker, v) && gives_part(p, ACC_A, v->maker, w) &&
+			gives_part(p, ACC_B, w->maker, v) && gives_part(p, ACC_B, w->maker, w))
+			return v->maker;
+	}
+	return ACC_NOCALL;
+}
+
 /* That is part of the stretch. */
 int
 acc_part_add_movers(struct parting *p, struct acc_err *e)
@@ -121,7 +171,11 @@ acc_part_add_movers(struct parting *p, struct acc_err *e)
 		a->step[m].in = true;
 		p->moved = m;
 	}
-	if (rc == 0 && p->moved == ACC_NOCALL && (p->moved = displacer(p, &at)) != ACC_NOCALL)
+	if (rc == 0 && p->moved == ACC_NOCALL)
+		p->moved = displacer(p, &at);
+	if (rc == 0 && p->moved == ACC_NOCALL)
+		p->moved = misrouted(p);
+	if (p->moved != ACC_NOCALL)
 		a->step[p->moved].in = true;
 	release(&at);
 	return rc;

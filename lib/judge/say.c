@@ -48,13 +48,15 @@ acc_say_where(struct acc_case *c, const struct acc_call *k)
 	return acc_say(&c->mem, "%s%s%s%s", rank, comma, step, colon);
 }
 
-/* Frames of the framework and of the recorder say nothing about the model. */
+/* Frames of the framework and of the recorder say nothing about the model, which may live in a package, too. */
 static bool
 foreign(struct acc_str frame)
 {
-	static const char *const marks[] = {"*/site-packages/*", "*/dist-packages/*", "*/torch/*",
-		"*/torch_npu/*", "*/mindspore/*", "*/msprobe/*", "*/ptdbg_ascend/*",
-		"*/maca_tools/*", "*<frozen *"};
+	static const char *const marks[] = {"*/torch/*", "*/torch_npu/*", "*/mindspore/*",
+		"*/msprobe/*", "*/ptdbg_ascend/*", "*/maca_tools/*", "*/accrecord/*",
+		"*-packages/paddle/*", "*-packages/jax/*", "*-packages/jaxlib/*",
+		"*-packages/flax/*", "*-packages/keras/*", "*-packages/numpy/*",
+		"*-packages/einops/*", "*<frozen *"};
 	const char *end = memchr(frame.p, ',', frame.n);
 	if (end != NULL)
 		frame.n = (uint32_t)(end - frame.p);

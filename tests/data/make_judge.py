@@ -27,7 +27,9 @@ class Stream:
         self.r.append(("source", {"id": "0000000%d" % (rank or 0), "root": "/dump", "task": task}))
         if stack:
             self.r.append(("stack", {"id": "00000000000000bb", "frames": ["File /x/other.py, line 1, in f, \n g()"]}))
-            self.r.append(("stack", {"id": self.stack, "frames": STACK}))
+            package = "/opt/site-packages/transformers/models/llama/modeling_llama.py"   # a model that lives in one
+            frames = [f.replace("/home/me/model.py", package) for f in STACK] if stack == "package" else STACK
+            self.r.append(("stack", {"id": self.stack, "frames": frames}))
 
     def side(self, p, key, io, pos, kind, more):
         op, call, pas = key.rsplit(".", 2)
@@ -106,6 +108,7 @@ def net(s, noise=1e-7, gelu=None, linears=3, dtype="f32", weight=None, **out):
 
 net(Stream()).write("clean")
 net(Stream(stack=True), gelu=1e-3, m__worst=[1, 3]).write("culprit")
+net(Stream(stack="package"), gelu=1e-3, m__worst=[1, 3]).write("culprit-package")
 net(Stream(), gelu=3e-4).write("noise")  # of a second run of the bench
 net(Stream(), gelu=1e-5, noise=5e-8).write("noise-little")
 net(Stream(), gelu=6e-5, noise=2e-8).write("noise-less")
