@@ -81,7 +81,10 @@ acquit(const struct scan *s, const struct acc_item *it, struct suspect *x)
 		if (s->c->call[h->call[i]].key[ACC_B] == NULL &&
 			(x->blame == x->call || h->call[i] < x->blame))
 			x->blame = h->call[i];
-	if (x->blame == x->call)
+	/* Of two programs, where calls are right that together stand for one, their formula may be another. */
+	const bool formula = s->two && x->role == ROLE_OUT && x->margin >= LIMIT_NAMED_ARG &&
+			     (it->loose || x->inner) && acc_call_is_fused(s->c, x->call);
+	if (x->blame == x->call && !formula)
 		x->margin = -LIMIT_CERTAIN;
 }
 

@@ -118,6 +118,29 @@ made_by(const struct scan *s, const struct acc_call *k, const struct acc_item *i
 	return in != NULL && acc_same_pair(it, in) ? (uint32_t)(in - c->item) : p;
 }
 
+/* Another operator than the bench's, that gives the same: a quotient for a product, whose divisor is no factor. 1, 0, or < 0. */
+static int
+is_other_way(struct scan *s, uint32_t call, const struct acc_item *in)
+{
+	const struct acc_call *k = &s->c->call[call];
+	struct acc_rec *r;
+	bool gives = false;
+	if (!s->two)
+		return 0;
+	const int rc = acc_case_record(s->c, in, &r, s->e);
+	if (rc < 0 || acc_op_same(acc_get_text(r, "a.", "op"), acc_get_text(r, "b.", "op")))
+		return rc;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &s->c->item[i];
+		if (it->call != call || !acc_is_output(it) || !acc_is_measured(it))
+			continue;
+		if (!(it->rms <= LIMIT_OTHER_OUTPUT * acc_item_unit(it)))
+			return 0;
+		gives = true;
+	}
+	return gives;
+}
+
 int
 acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given *g)
 {
@@ -218,6 +241,9 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 		return 0;
 	if (x.margin > 0 && strict && !s->learning &&
 		(p == ACC_NOCALL || !acc_same_pair(it, &c->item[p]))) {
+		const int other = is_other_way(s, call, it);
+		if (other != 0)
+			return other < 0 ? other : 0;
 		x.blame = acc_overwriter(s, call, it);
 		if (acc_suspect_add(s, &x) < 0)
 			return ACC_ENOMEM;

@@ -137,13 +137,13 @@ bool acc_part_is_first(const struct parting *p, uint32_t call);
 
 /* --- substitute.c --- */
 /* Which call of the bench in the stretch gives what one of the device there does, if one argument is changed:
- * "; ...", or "". 0 or < 0. */
-int acc_substitute_within(struct scan *s, const struct parting *p, const char **text,
-	struct acc_err *e);
+ * "; ...", or ""; *step: the latter, or ACC_NOCALL. 0 or < 0. */
+int acc_substitute_within(struct scan *s, const struct parting *p, uint32_t *step,
+	const char **text, struct acc_err *e);
 
 /* --- parting_say.c --- */
-/* The finding: a culprit, or, of a long stretch, a difference. It has the name of what stands out, if that is part
- * of it, else of its first call that computes. 0 or < 0. */
+/* The finding: a culprit, or, of a long stretch, a difference. It has the name of what another argument explains,
+ * else of what stands out, if that is part of it, else of its first call that computes. 0 or < 0. */
 int acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, struct acc_err *e);
 /* A call that is off, of whose inputs not all were compared, and nothing shows where that begins: a difference, or
  * where recomputation acquits it a warning. */

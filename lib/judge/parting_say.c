@@ -87,14 +87,18 @@ acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, stru
 	const bool known = outstanding != ACC_NOCALL && p->moved == ACC_NOCALL &&
 			   p->lacks == ACC_NOCALL && s->c->call[outstanding].key[ACC_B] != NULL &&
 			   acc_part_is_first(p, outstanding);
-	const uint32_t call = known ? outstanding : acc_part_first(p);
+	const char *changed;
+	uint32_t step;
+	const int rc = acc_substitute_within(s, p, &step, &changed, e);
+	if (rc < 0)
+		return rc;
+	const uint32_t call = step != ACC_NOCALL ? p->side[ACC_A].step[step].call
+			      : known            ? outstanding
+						 : acc_part_first(p);
 	const struct acc_call *k = &s->c->call[call];
 	const char *stack, *src = acc_say_source(s->c, k, &stack, e),
 			   *where = acc_say_where(s->c, k);
-	const char *which = stretch_text(p), *bench = bench_names(p), *off = off_text(p), *changed;
-	const int rc = acc_substitute_within(s, p, &changed, e);
-	if (rc < 0)
-		return rc;
+	const char *which = stretch_text(p), *bench = bench_names(p), *off = off_text(p);
 	bench = acc_say(m, "%s%s", acc_got(bench), changed);
 	if (src == NULL || where == NULL || which == NULL || bench == NULL || off == NULL)
 		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;

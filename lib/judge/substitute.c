@@ -220,7 +220,7 @@ acc_substitute(struct scan *s, uint32_t call, const char **cause, struct acc_err
 /* One value of the bench's in the stretch: is it, with one thing changed, one of the device's there? */
 static int
 ask(struct scan *s, const struct parting *p, const struct part_value *y, uint32_t *asked,
-	const char **text, struct acc_err *e)
+	uint32_t *step_of, const char **text, struct acc_err *e)
 {
 	enum { MOST = 24 };
 	const struct part_side *a = &p->side[ACC_A];
@@ -234,6 +234,7 @@ ask(struct scan *s, const struct parting *p, const struct part_value *y, uint32_
 			continue;
 		++*asked;
 		rc = acc_substitute_with(s, call, y->item, x->item, &cause, e);
+		*step_of = rc == 0 && cause[0] != '\0' ? x->step : *step_of;
 		if (rc == 0 && cause[0] != '\0')
 			*text = acc_say(acc_mem(s),
 				"; %s gives what %s does if one thing is changed: %s",
@@ -351,7 +352,8 @@ numbers(struct acc_arena *m, const struct arg *x)
 
 /* Do both sides call the same operator first, with another argument? */
 static int
-compare_args(struct scan *s, const struct parting *p, const char **text, struct acc_err *e)
+compare_args(struct scan *s, const struct parting *p, uint32_t *step, const char **text,
+	struct acc_err *e)
 {
 	struct arg a[ARGS], b[ARGS];
 	struct acc_str op[2] = {{"", 0}, {"", 0}};
@@ -371,6 +373,7 @@ compare_args(struct scan *s, const struct parting *p, const char **text, struct 
 				p->side[ACC_B].step[y].name, numbers(acc_mem(s), &b[k]));
 			if (*text == NULL)
 				return acc_nomem(e);
+			*step = x;
 		}
 	return 0;
 }
@@ -388,7 +391,8 @@ last_number(const struct part_side *d)
 
 /* Losses: of numbers only the two that the stretch ends in, since one may be another by chance. */
 static int
-ask_number(struct scan *s, const struct parting *p, const char **text, struct acc_err *e)
+ask_number(struct scan *s, const struct parting *p, uint32_t *step_of, const char **text,
+	struct acc_err *e)
 {
 	const struct part_value *x = last_number(&p->side[ACC_A]),
 				*y = last_number(&p->side[ACC_B]);
@@ -399,26 +403,29 @@ ask_number(struct scan *s, const struct parting *p, const char **text, struct ac
 	int rc = acc_substitute_with(s, step->call, y->item, x->item, &cause, e);
 	if (rc < 0 || cause[0] == '\0')
 		return rc;
+	*step_of = x->step;
 	*text = acc_say(acc_mem(s), "; %s gives what %s does if one thing is changed: %s",
 		step->name, p->side[ACC_A].step[x->step].name, cause);
 	return *text == NULL ? acc_nomem(e) : 0;
 }
 
 int
-acc_substitute_within(struct scan *s, const struct parting *p, const char **text, struct acc_err *e)
+acc_substitute_within(struct scan *s, const struct parting *p, uint32_t *step, const char **text,
+	struct acc_err *e)
 {
 	const struct part_side *b = &p->side[ACC_B];
 	uint32_t asked = 0;
 	int rc;
 	*text = NULL;
-	rc = compare_args(s, p, text, e);
+	*step = ACC_NOCALL;
+	rc = compare_args(s, p, step, text, e);
 	for (uint32_t i = 0; i < b->nvalue && rc == 0 && *text == NULL; i++) {
 		const struct part_value *y = &b->value[i];
 		if (b->step[y->step].in && y->out && y->real && y->count > 1)
-			rc = ask(s, p, y, &asked, text, e);
+			rc = ask(s, p, y, &asked, step, text, e);
 	}
 	if (rc == 0 && *text == NULL)
-		rc = ask_number(s, p, text, e);
+		rc = ask_number(s, p, step, text, e);
 	*text = *text == NULL ? "" : *text;
 	return rc;
 }

@@ -208,7 +208,7 @@ s.op("Tensor.mul.0.forward", [("routed", 0.7), ("w", 0)], [("u", 0.7)])
 s.write("tie-routed")
 
 # Another shape from what has the same; of another argument.
-for name, p in (("shape", -1), ("shape-argument", 1)):
+for name, p in (("shape", -1), ("shape-argument", 0)):
     s = Stream()
     s.tensor("Torch.sum.0.forward", "in", "0", "x", 0)
     s.arg("Torch.sum.0.forward", "dim", p, -1)

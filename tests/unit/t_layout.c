@@ -55,7 +55,10 @@ enumeration(void)
 	names("9", "3",
 		"a.part(0,0,3) a.part(0,3,3) a.part(0,6,3) a.view(3,3).part(1,0,1).reshape "
 		"a.view(3,3).part(1,1,1).reshape a.view(3,3).part(1,2,1).reshape");
-	names("3 2", "2 6", "b.part(1,0,3).permute(1,0) b.part(1,3,3).permute(1,0)");
+	names("3 2", "2 6",
+		"b.part(1,0,3).permute(1,0) b.part(1,3,3).permute(1,0) "
+		"b.view(2,3,2).part(2,0,1).permute(1,2,0).reshape "
+		"b.view(2,3,2).part(2,1,1).permute(1,2,0).reshape");
 	names("", "3", "b.part(0,0,1).reshape b.part(0,1,1).reshape b.part(0,2,1).reshape");
 	names("2 3 2 3 2 3 2", "3 2 3 2 3 2 2", "");
 }
