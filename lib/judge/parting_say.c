@@ -12,16 +12,19 @@ name_of(const struct parting *p, int side, uint32_t step)
 	return p->side[side].step[step].name;
 }
 
-/* "on the bench it is Functional.layer_norm.1.forward, Functional.silu.0.forward" */
+/* "on the bench it is Functional.layer_norm.1.forward, Functional.silu.0.forward (from model.py:12 in forward: ...)" */
 static const char *
-bench_names(const struct parting *p)
+bench_names(const struct parting *p, struct acc_err *e)
 {
 	struct acc_arena *m = &p->c->mem;
-	const char *s = "";
+	const char *s = "", *line = "";
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < p->side[ACC_B].nstep; i++) {
 		if (!p->side[ACC_B].step[i].in || !acc_part_computes(p, ACC_B, i))
 			continue;
+		if (n == 0 && (line = acc_source_on(p->c, &p->c->call[p->side[ACC_B].step[i].call],
+				       ACC_B, e)) == NULL)
+			return NULL;
 		if (n++ < NAMES)
 			s = acc_arena_printf(m, "%s%s%s", acc_got(s), n == 1 ? "" : ", ",
 				name_of(p, ACC_B, i));
@@ -29,7 +32,8 @@ bench_names(const struct parting *p)
 	if (n == 0)
 		return acc_say(m, "the bench has nothing there");
 	s = n <= NAMES ? s : acc_say(m, "%s and %u more", acc_got(s), n - NAMES);
-	return acc_say(m, "on the bench it is %s", acc_got(s));
+	return line[0] == '\0' ? acc_say(m, "on the bench it is %s", acc_got(s))
+			       : acc_say(m, "on the bench it is %s (from %s)", acc_got(s), line);
 }
 
 static const char *
@@ -92,13 +96,16 @@ acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, stru
 	const int rc = acc_substitute_within(s, p, &step, &changed, e);
 	if (rc < 0)
 		return rc;
-	const uint32_t call = step != ACC_NOCALL ? p->side[ACC_A].step[step].call
-			      : known            ? outstanding
-						 : acc_part_first(p);
+	/* Of a call behind others of the stretch, what these do may be what the argument explains. */
+	const bool own = step != ACC_NOCALL &&
+			 (step == p->first || p->side[ACC_A].step[step].first);
+	const uint32_t call = own     ? p->side[ACC_A].step[step].call
+			      : known ? outstanding
+				      : acc_part_first(p);
 	const struct acc_call *k = &s->c->call[call];
 	const char *stack, *src = acc_say_source(s->c, k, &stack, e),
 			   *where = acc_say_where(s->c, k);
-	const char *which = stretch_text(p), *bench = bench_names(p), *off = off_text(p);
+	const char *which = stretch_text(p), *bench = bench_names(p, e), *off = off_text(p);
 	bench = acc_say(m, "%s%s", acc_got(bench), changed);
 	if (src == NULL || where == NULL || which == NULL || bench == NULL || off == NULL)
 		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;

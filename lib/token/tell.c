@@ -173,10 +173,10 @@ put_place(struct acc_tokens *t)
 		t->cell++;
 	if (t->cell == (size_t)TOK_VALUES * TOK_VALUES)
 		return 0;
-	const size_t at = t->cell++;
+	const size_t at = t->cell++, row = at / TOK_VALUES, column = at % TOK_VALUES;
 	int rc = acc_rec_start(r, ACC_STR("scatter"));
-	rc |= number(r, "tok.a", -((double)(at / TOK_VALUES) + 0.5) / 4);
-	rc |= number(r, "tok.b", -((double)(at % TOK_VALUES) + 0.5) / 4);
+	rc |= number(r, "tok.a", -((double)row + 0.5) / 4);
+	rc |= number(r, "tok.b", -((double)column + 0.5) / 4);
 	rc |= acc_add(r, "", "tok.n", acc_int(both[at]));
 	return rc < 0 ? rc : 1;
 }

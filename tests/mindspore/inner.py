@@ -7,7 +7,7 @@ c={"cross_entropy":lambda:F.cross_entropy(v,t),"nll_loss":lambda:F.nll_loss(v,t)
 "instance_norm":lambda:F.instance_norm(x),"soft_margin_loss":lambda:F.soft_margin_loss(v,w.detach().sign()),"poisson_nll_loss":lambda:F.poisson_nll_loss(v,w.detach().abs()),"gaussian_nll_loss":lambda:F.gaussian_nll_loss(v,w,w.detach().abs()),"pixel_shuffle":lambda:F.pixel_shuffle(torch.randn(1,4,2,2,requires_grad=True),2),
 "linear3d":lambda:F.linear(torch.randn(2,3,7,requires_grad=True),torch.randn(5,7,requires_grad=True),torch.randn(5)),"sdpa":lambda:F.scaled_dot_product_attention(x,x,x),"silu":lambda:F.silu(v),"selu":lambda:F.selu(v),"celu":lambda:F.celu(v),"softmin":lambda:F.softmin(v,-1),"interp":lambda:F.interpolate(x,scale_factor=2),"glu":lambda:F.glu(x,1),"relu6":lambda:F.relu6(v),"hardsigmoid":lambda:F.hardsigmoid(v),"softsign":lambda:F.softsign(v),"tanhshrink":lambda:F.tanhshrink(v),"logsigmoid":lambda:F.logsigmoid(v),"matmul3":lambda:torch.matmul(torch.randn(2,3,4,requires_grad=True),torch.randn(4,5,requires_grad=True)),"einsum":lambda:torch.einsum("ij,kj->ik",v,w),"std":lambda:v.std(),"local_response_norm":lambda:F.local_response_norm(x,3)}
 for k,f in c.items():
-    o=f(); n=set(); 
+    o=f(); n=set();
     def walk(g):
         if g is None or g in n or "Accumulate" in g.name(): return
         n.add(g); [walk(h) for h,_ in g.next_functions]
