@@ -69,8 +69,8 @@ acc_is_guess(const struct scan *s, const struct suspect *x)
 		return true;
 	/* Of an optimizer that is written out, many tensors are alike: it is compared by the weights that it gives. */
 	if (acc_call_steps(&c->call[x->call]) &&
-		(x->role == ROLE_IN ||
-			(x->role == ROLE_OUT && c->opt.where != NULL && c->opt.roots != NULL)))
+		(x->role == ROLE_IN || (x->role == ROLE_OUT && x->unseen && c->opt.where != NULL &&
+					       c->opt.roots != NULL)))
 		return true;
 	if ((x->role == ROLE_IN || x->role == ROLE_ARG) && c->call[x->call].writes &&
 		!acc_given_alike(c, x->call))
