@@ -103,15 +103,6 @@ def setting(path, **values):
     return change
 
 
-def every(pattern, **values):
-    def change(m):
-        hit = [n for n, _ in m.named_modules() if re.fullmatch(pattern, n)]
-        assert hit, pattern
-        for n in hit:
-            setting(n, **values)(m)
-    return change
-
-
 def forward(path, how):
     """A fault: how(old forward, *args) in place of forward."""
     def change(m):
@@ -182,30 +173,24 @@ def rolled(m):
     m.cos, m.sin = m.cos.roll(1, 0), m.sin.roll(1, 0)
 
 
+def llama_gelu(m):
+    mlp = m.transformer.h[0].mlp
+    mlp.forward = lambda x: mlp.proj(F.gelu(mlp.fc_1(x)) * mlp.fc_2(x))
+
+
+def llama_scale(m):
+    at = m.transformer.h[1].attn
+    old = at.scaled_dot_product_attention
+    at.scaled_dot_product_attention = lambda q, k, v, mask=None: old(q * 2 ** 0.5, k, v, mask)
+
+
 LLAMA = {
     "eps": ("model.norm", "transformer.ln_f", setting("transformer.ln_f", eps=1e-2)),
-    "gelu": ("model.layers.0.mlp", "transformer.h.0.mlp", forward("transformer.h.0.mlp", lambda old, x: None)),
+    "gelu": ("model.layers.0.mlp", "transformer.h.0.mlp", llama_gelu),
     "rope": ("model.layers.0.self_attn", "transformer.h.0.attn", rolled),
     "qkv": ("model.layers.1.self_attn", "transformer.h.1.attn", weights(lambda m: m.transformer.h[1].attn.qkv.weight.copy_(m.transformer.h[1].attn.qkv.weight.roll(8, 0)))),
-    "residual": ("model.layers.1", "transformer.h.1", setting("transformer.h.1", config=None)),
+    "scale": ("model.layers.1.self_attn", "transformer.h.1.attn", llama_scale),
 }
-
-
-def _llama_faults():
-    def gelu(m):
-        mlp = m.transformer.h[0].mlp
-        mlp.forward = lambda x: mlp.proj(F.gelu(mlp.fc_1(x)) * mlp.fc_2(x))
-
-    def scale(m):
-        at = m.transformer.h[1].attn
-        old = at.scaled_dot_product_attention
-        at.scaled_dot_product_attention = lambda q, k, v, mask=None: old(q * 2 ** 0.5, k, v, mask)
-    LLAMA["gelu"] = (*LLAMA["gelu"][:2], gelu)
-    LLAMA["scale"] = ("model.layers.1.self_attn", "transformer.h.1.attn", scale)
-    del LLAMA["residual"]
-
-
-_llama_faults()
 
 
 # --- GPT-NeoX: transformers and litgpt
@@ -418,9 +403,7 @@ WAV = {
     "scale": ("wav2vec2.encoder.layers.1.attention", AL.format(1) + ".attention", forward(AL.format(1) + ".attention", lambda old, x, **k: old(x * 1.1, **k))),
     "eps": ("wav2vec2.encoder.layers.1.final_layer_norm", AL.format(1) + ".final_layer_norm", setting(AL.format(1) + ".final_layer_norm", eps=1e-1)),
     "norm_first": ("wav2vec2.encoder.layers.1", AL.format(1), setting(AL.format(1), layer_norm_first=True)),
-    "groups": ("wav2vec2.encoder.pos_conv_embed", "encoder.transformer.pos_conv_embed", setting("encoder.transformer.pos_conv_embed", num_remove=0)),
 }
-del WAV["groups"]
 
 
 # --- ESM-2: transformers and fair-esm
@@ -549,10 +532,8 @@ SAM = {
     "tanh": ("layers.0.mlp", "blocks.0.mlp", setting("blocks.0.mlp.act", approximate="tanh")),
     "scale": ("layers.1.attn", "blocks.1.attn", setting("blocks.1.attn", scale=0.25)),
     "relpos": ("layers.0.attn", "blocks.0.attn", swapped("blocks.0.attn.rel_pos_h", "blocks.0.attn.rel_pos_w")),
-    "window": ("layers.0", "blocks.0", setting("blocks.0", window_size=4)),
     "eps": ("neck.layer_norm1", "neck.1", setting("neck.1", eps=1e-1)),
 }
-del SAM["window"]
 
 
 # --- Mamba: transformers and mambapy
