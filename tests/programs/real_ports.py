@@ -90,6 +90,14 @@ def squares(y):
     return F.mse_loss(y.float(), torch.randn(y.shape, generator=g))
 
 
+def ends(logits, loss):
+    """A run that gives both."""
+    def run():
+        y = logits()
+        return y, loss(y)
+    return run
+
+
 def dtype_of(m):
     return next(m.parameters()).dtype
 
@@ -145,11 +153,7 @@ def hf_llama():
                       max_position_embeddings=32, rms_norm_eps=1e-5, pad_token_id=0, attn_implementation="sdpa")
     m = filled(t.LlamaForCausalLM(c))
     x = ids()
-
-    def run():
-        y = m(input_ids=x, use_cache=False).logits
-        return y, next_token(y, x)
-    return m, run
+    return m, ends(lambda: m(input_ids=x, use_cache=False).logits, lambda y: next_token(y, x))
 
 
 def litgpt_llama(bench):
@@ -162,11 +166,7 @@ def litgpt_llama(bench):
     copy_weights_hf_llama(c, {}, state, dict(bench.state_dict()))
     m = load(GPT(c), state)
     x = ids()
-
-    def run():
-        y = m(x)
-        return y, next_token(y, x)
-    return m, run
+    return m, ends(lambda: m(x), lambda y: next_token(y, x))
 
 
 def rolled(m):
@@ -201,11 +201,7 @@ def hf_neox():
                         rotary_pct=0.5, use_parallel_residual=True, hidden_dropout=0.0, attention_dropout=0.0, attn_implementation="eager")
     m = filled(t.GPTNeoXForCausalLM(c))
     x = ids()
-
-    def run():
-        y = m(input_ids=x, use_cache=False).logits
-        return y, next_token(y, x)
-    return m, run
+    return m, ends(lambda: m(input_ids=x, use_cache=False).logits, lambda y: next_token(y, x))
 
 
 def litgpt_neox(bench):
@@ -218,11 +214,7 @@ def litgpt_neox(bench):
     copy_weights_gpt_neox(c, state, {k.replace("lm_head", "embed_out").replace("model.", "gpt_neox.", 1) if not k.startswith("gpt_neox") else k: v for k, v in bench.state_dict().items()})
     m = load(GPT(c), state)
     x = ids()
-
-    def run():
-        y = m(x)
-        return y, next_token(y, x)
-    return m, run
+    return m, ends(lambda: m(x), lambda y: next_token(y, x))
 
 
 def neox_sequential(m):
@@ -252,11 +244,7 @@ def timm_vit():
     from timm.models.vision_transformer import VisionTransformer
     m = filled(VisionTransformer(img_size=16, patch_size=4, embed_dim=32, depth=2, num_heads=4, num_classes=7, mlp_ratio=2))
     x = picture(16)
-
-    def run():
-        y = m(x.to(dtype_of(m)))
-        return y, classes(y)
-    return m, run
+    return m, ends(lambda: m(x.to(dtype_of(m))), lambda y: classes(y))
 
 
 def tv_vit(bench):
@@ -268,11 +256,7 @@ def tv_vit(bench):
     m = load(m, bench.state_dict(), rename)
     m.load_state_dict({"class_token": bench.cls_token}, strict=False)
     x = picture(16)
-
-    def run():
-        y = m(x.to(dtype_of(m)))
-        return y, classes(y)
-    return m, run
+    return m, ends(lambda: m(x.to(dtype_of(m))), lambda y: classes(y))
 
 
 TVL = "encoder.layers.encoder_layer_{}"
@@ -291,22 +275,14 @@ def timm_resnet():
     import timm
     m = filled(timm.create_model("resnet18", num_classes=7))
     x = picture(32)
-
-    def run():
-        y = m(x.to(dtype_of(m)))
-        return y, classes(y)
-    return m, run
+    return m, ends(lambda: m(x.to(dtype_of(m))), lambda y: classes(y))
 
 
 def tv_resnet(bench):
     import torchvision
     m = load(torchvision.models.resnet18(num_classes=7), bench.state_dict())
     x = picture(32)
-
-    def run():
-        y = m(x.to(dtype_of(m)))
-        return y, classes(y)
-    return m, run
+    return m, ends(lambda: m(x.to(dtype_of(m))), lambda y: classes(y))
 
 
 RESNET = {
@@ -326,11 +302,7 @@ def hf_clip():
                          hidden_act="gelu", eos_token_id=V - 1, bos_token_id=0, pad_token_id=1, attn_implementation="eager")
     m = filled(t.CLIPTextModelWithProjection(c))
     x = clip_ids()
-
-    def run():
-        y = m(input_ids=x).text_embeds
-        return y, squares(y)
-    return m, run
+    return m, ends(lambda: m(input_ids=x).text_embeds, lambda y: squares(y))
 
 
 def clip_ids():
@@ -350,11 +322,7 @@ def open_clip_text(bench):
     state["text_projection.weight"] = state["text_projection.weight"].t()
     m = load(m, state, rename)
     x = clip_ids()
-
-    def run():
-        y = m(x)
-        return y, squares(y)
-    return m, run
+    return m, ends(lambda: m(x), lambda y: squares(y))
 
 
 class QuickGelu(nn.Module):
@@ -379,22 +347,14 @@ def hf_wav2vec():
                          attn_implementation="eager", layerdrop=0.0, apply_spec_augment=False)
     m = filled(t.Wav2Vec2ForCTC(c))
     x = torch.randn(2, 160, generator=torch.Generator().manual_seed(8))
-
-    def run():
-        y = m(x.to(dtype_of(m))).logits
-        return y, squares(y)
-    return m, run
+    return m, ends(lambda: m(x.to(dtype_of(m))).logits, lambda y: squares(y))
 
 
 def audio_wav2vec(bench):
     from torchaudio.models.wav2vec2.utils import import_huggingface_model
     m = import_huggingface_model(bench).train(False)
     x = torch.randn(2, 160, generator=torch.Generator().manual_seed(8))
-
-    def run():
-        y = m(x.to(dtype_of(m)))[0]
-        return y, squares(y)
-    return m, run
+    return m, ends(lambda: m(x.to(dtype_of(m)))[0], lambda y: squares(y))
 
 
 AL = "encoder.transformer.layers.{}"
@@ -460,11 +420,7 @@ def hf_whisper():
         m.model.encoder.embed_positions.weight.copy_(sinusoids(12, 32))
     m.proj_out.weight = m.model.decoder.embed_tokens.weight
     x, mel = ids(7), torch.randn(2, 8, 24, generator=torch.Generator().manual_seed(9))
-
-    def run():
-        y = m(input_features=mel.to(dtype_of(m)), decoder_input_ids=x, use_cache=False).logits
-        return y, next_token(y, x)
-    return m, run
+    return m, ends(lambda: m(input_features=mel.to(dtype_of(m)), decoder_input_ids=x, use_cache=False).logits, lambda y: next_token(y, x))
 
 
 def openai_whisper(bench):
@@ -476,11 +432,7 @@ def openai_whisper(bench):
               (r"decoder\.embed_positions\.weight", "decoder.positional_embedding")]
     m = load(m, bench.state_dict(), rename, ["proj_out"])
     x, mel = ids(7), torch.randn(2, 8, 24, generator=torch.Generator().manual_seed(9))
-
-    def run():
-        y = m(mel.to(dtype_of(m)), x)
-        return y, next_token(y, x)
-    return m, run
+    return m, ends(lambda: m(mel.to(dtype_of(m)), x), lambda y: next_token(y, x))
 
 
 WHISPER = {
@@ -500,11 +452,7 @@ def hf_sam():
                           num_pos_feats=8, mlp_dim=64, use_rel_pos=True, attn_implementation="eager")
     m = filled(SamVisionEncoder(c))
     x = picture(32)
-
-    def run():
-        y = m(x.to(dtype_of(m))).last_hidden_state
-        return y, squares(y)
-    return m, run
+    return m, ends(lambda: m(x.to(dtype_of(m))).last_hidden_state, lambda y: squares(y))
 
 
 def meta_sam(bench):
@@ -521,11 +469,7 @@ def meta_sam(bench):
         state[k] = v
     m = load(m, {re.sub(r"(blocks\.\d+\.mlp\.)lin", r"\1lin", k): v for k, v in state.items()}, [(r"(blocks\.\d+)\.layer_norm(\d)", r"\1.norm\2")])
     x = picture(32)
-
-    def run():
-        y = m(x.to(dtype_of(m)))
-        return y, squares(y)
-    return m, run
+    return m, ends(lambda: m(x.to(dtype_of(m))), lambda y: squares(y))
 
 
 SAM = {
@@ -544,11 +488,7 @@ def hf_mamba():
                       layer_norm_epsilon=1e-5, residual_in_fp32=False, tie_word_embeddings=False)
     m = filled(t.MambaForCausalLM(c))
     x = ids(8)
-
-    def run():
-        y = m(input_ids=x, use_cache=False).logits
-        return y, next_token(y, x)
-    return m, run
+    return m, ends(lambda: m(input_ids=x, use_cache=False).logits, lambda y: next_token(y, x))
 
 
 def mambapy_lm(bench):
@@ -566,11 +506,7 @@ def mambapy_lm(bench):
             return self.head(self.norm(self.core(self.embedding(x))))
     m = load(Model(), bench.state_dict(), [(r"^backbone\.embeddings", "embedding"), (r"^backbone\.layers", "core.layers"), (r"^backbone\.norm_f", "norm"), (r"^lm_head", "head")])
     x = ids(8)
-
-    def run():
-        y = m(x)
-        return y, next_token(y, x)
-    return m, run
+    return m, ends(lambda: m(x), lambda y: next_token(y, x))
 
 
 def no_skip(m):
@@ -631,11 +567,7 @@ def timm_convnext():
     from timm.models.convnext import ConvNeXt
     m = filled(ConvNeXt(num_classes=7, depths=(1, 1, 1, 1), dims=(16, 16, 32, 32)))
     x = picture(64)
-
-    def run():
-        y = m(x.to(dtype_of(m)))
-        return y, classes(y)
-    return m, run
+    return m, ends(lambda: m(x.to(dtype_of(m))), lambda y: classes(y))
 
 
 def tv_convnext(bench):
@@ -657,11 +589,7 @@ def tv_convnext(bench):
         new[k] = v.reshape(-1, 1, 1) if k.endswith("layer_scale") else v
     m = load(m, new)
     x = picture(64)
-
-    def run():
-        y = m(x.to(dtype_of(m)))
-        return y, classes(y)
-    return m, run
+    return m, ends(lambda: m(x.to(dtype_of(m))), lambda y: classes(y))
 
 
 CONVNEXT = {
