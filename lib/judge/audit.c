@@ -11,32 +11,6 @@
 
 #include "judge/case.h"
 
-bool
-acc_accused(const struct acc_item *it)
-{
-	/* Where both fail, the test is to blame: the bench is trusted. */
-	return it->audit[ACC_A] > 1 && !(it->audit[ACC_B] > 1);
-}
-
-bool
-acc_acquitted(const struct acc_item *it)
-{
-	return it->audit[ACC_A] <= 1 && !it->open;
-}
-
-bool
-acc_is_flushed(const struct acc_item *it)
-{
-	return (it->round[ACC_A] == ACC_FLUSHED) != (it->round[ACC_B] == ACC_FLUSHED) &&
-	       it->max_abs < 0x1p-126;
-}
-
-bool
-acc_bench_wrong(const struct acc_item *it)
-{
-	return it->audit[ACC_A] <= 1 && it->audit[ACC_B] > 1;
-}
-
 /* An operator that the other side has in parts: which of its inputs is which was guessed by what they
  * hold. Where all of them agree, nobody is hidden behind one, and what it gives is right for them, but
  * as far from the bench's as other numbers are, they stand in other places (keys and values, say). */

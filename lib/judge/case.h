@@ -16,15 +16,22 @@ struct acc_judge {
 	int (*judge)(struct acc_case *c, struct acc_err *e);
 	void (*release)(struct acc_case *c);
 };
-extern const struct acc_judge *const acc_judges[];
-extern const size_t acc_njudges;
-
 #define ROW(name) extern const struct acc_judge acc_judge_##name;
 #include "judge/table.h"
 #undef ROW
 
+/* --- case.c --- */
+/* One more item, of no call yet, or op call, which is zero; NULL: failure. Others move. */
+struct acc_item *acc_case_item(struct acc_case *c, struct acc_err *e);
+struct acc_call *acc_case_call(struct acc_case *c, struct acc_err *e);
+/* A step or rank ended: what is known of it waits until all are judged. 0 or < 0. */
+int acc_case_settle(struct acc_case *c, struct acc_err *e);
 /* A step and rank is done: its items and calls may leave memory. */
 void acc_case_rest(const struct acc_case *c);
+/* --- calls.c --- */
+/* The last item becomes part of the op call whose record c->picked is, a new one where the last call is another.
+ * 0 or < 0. */
+int acc_into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e);
 /* The item, or call, behind number i, of those that are gone through one after another. */
 static inline uint32_t
 acc_step(const struct acc_case *c, uint32_t i)

@@ -14,44 +14,6 @@
 #include "judge/case.h"
 #include "judge/parting.h"
 
-int
-acc_suspect_add(struct scan *s, const struct suspect *x)
-{
-	if (s->learning)
-		return 0;
-	if (!ACC_ROOM(s->suspect, s->suspect_cap, s->nsuspect + 1, NULL))
-		return ACC_ENOMEM;
-	struct suspect *y = &s->suspect[s->nsuspect];
-	*y = *x;
-	y->guess = x->guess || acc_module_agrees(s->c, x) ||
-		   (s->two && !x->audit && acc_is_guess(s, x));
-	s->nsuspect += acc_witness_heard(s, y);
-	return 0;
-}
-
-/* Where a second run of the bench tells the noise of this very tensor, no less is a fault. */
-void
-acc_known_noise(const struct scan *s, const struct acc_item *it, double e, double e2,
-	struct suspect *x)
-{
-	if (!(e2 > 0) || it->exact || !(x->margin > 0))
-		return;
-	struct limit l = {s->noise * e2, 0, NULL};
-	double margin = isinf(e2) ? -LIMIT_CERTAIN : acc_margin(e, &l, 0);
-	if (margin >= x->margin)
-		return;
-	x->margin = margin;
-	x->limit = LIMIT_MARGIN * l.floor;
-	x->from = "the noise between two runs of the bench";
-}
-
-double
-acc_item_unit(const struct acc_item *it)
-{
-	return fmax(acc_unit((enum acc_dtype)it->dtype[ACC_A]),
-		acc_unit((enum acc_dtype)it->dtype[ACC_B]));
-}
-
 /* The gradient of the loss is made of what the forward pass gave, and recorders may leave out the
  * call that makes it: nothing before it in the backward pass shows its error, but the end of the
  * forward pass does. */

@@ -331,21 +331,6 @@ is_elsewhere(struct scan *s, uint32_t call, const struct acc_item *it, uint64_t 
 	return 0;
 }
 
-int
-acc_suspect_argument(struct scan *s, uint32_t item, double margin, double value)
-{
-	const uint32_t call = s->c->item[item].call;
-	return acc_suspect_add(s, &(struct suspect){.call = call,
-					  .item = item,
-					  .role = ROLE_ARG,
-					  .blame = call,
-					  .producer = ACC_NOCALL,
-					  .margin = margin,
-					  .value = value,
-					  .limit = 0,
-					  .from = "arguments are equal"});
-}
-
 /* Is what goes in the same, in both programs, and what comes out not, however little of that is left behind it? */
 static bool
 differs_by_itself(const struct scan *s, uint32_t call)

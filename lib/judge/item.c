@@ -21,14 +21,6 @@ io_of(const struct acc_val *v)
 	return ACC_IO_NONE;
 }
 
-static double
-number(const struct acc_val *v)
-{
-	double x = NAN;
-	acc_as_f64(v, &x);
-	return x;
-}
-
 static enum acc_dtype
 dtype_of(const struct acc_val *v)
 {
@@ -44,15 +36,6 @@ computed_in(const struct acc_val *const *v)
 	bool floats = t != ACC_NODTYPE && raw != ACC_NODTYPE && acc_dtype_of(t)->cls == 'F' &&
 		      acc_dtype_of(raw)->cls == 'F';
 	return floats && acc_dtype_of(raw)->eps > acc_dtype_of(t)->eps ? raw : t;
-}
-
-static uint64_t
-count_of(const struct acc_val *shape)
-{
-	uint64_t n = 0;
-	if (shape == NULL || shape->type != ACC_V_INTS || !acc_count(shape->ints, shape->n, &n))
-		return 0;
-	return n;
 }
 
 static bool
@@ -72,16 +55,16 @@ identity(const struct acc_val *const *v, enum acc_dtype t)
 		double stat[4];
 	} k = {.dtype = (uint64_t)t};
 	static const enum picked_side texts[] = {S_HASH, CRC32, MD5, XOR};
-	const bool known = !isnan(number(v[MAX])) && !isnan(number(v[NORM]));
+	const bool known = !isnan(acc_picked_f64(v[MAX])) && !isnan(acc_picked_f64(v[NORM]));
 	struct acc_str s;
 	for (size_t i = 0; i < (known ? 1 : sizeof texts / sizeof *texts); i++)
 		if (acc_as_text(v[texts[i]], &s) && s.n > 0) {
 			k.how = acc_hash(s.p, s.n);
 			return acc_hash(&k, sizeof k) | 1;
 		}
-	k.n = count_of(v[SHAPE]);
+	k.n = acc_picked_count(v[SHAPE]);
 	for (int i = 0; i < 4; i++)
-		k.stat[i] = number(v[MAX + i]) + 0.0; /* -0.0 is 0.0 here */
+		k.stat[i] = acc_picked_f64(v[MAX + i]) + 0.0; /* -0.0 is 0.0 here */
 	return known ? acc_hash(&k, sizeof k) | 1 : 0;
 }
 
@@ -98,12 +81,12 @@ in_any_order(const struct acc_val *const *v, enum acc_dtype t)
 {
 	enum { DIGITS = 30 }; /* bits of the norm; the rest may be rounding of up to 2^20 sums */
 	int scale;
-	const double norm = frexp(number(v[S_NORM]), &scale);
+	const double norm = frexp(acc_picked_f64(v[S_NORM]), &scale);
 	const struct {
 		uint64_t dtype, n;
 		double low, high, norm;
-	} k = {(uint64_t)t, count_of(v[SHAPE]), number(v[S_MIN]) + 0.0, number(v[S_MAX]) + 0.0,
-		ldexp(rint(ldexp(norm, DIGITS)), scale - DIGITS)};
+	} k = {(uint64_t)t, acc_picked_count(v[SHAPE]), acc_picked_f64(v[S_MIN]) + 0.0,
+		acc_picked_f64(v[S_MAX]) + 0.0, ldexp(rint(ldexp(norm, DIGITS)), scale - DIGITS)};
 	return k.n > 1 && !is_exact(t) && isfinite(k.low) && isfinite(k.high) && isfinite(k.norm) &&
 			       k.low != k.high
 		       ? acc_hash(&k, sizeof k) | 1
@@ -122,209 +105,12 @@ text_eq(const struct acc_val *a, const struct acc_val *b)
 	return a != NULL && b != NULL && a->type == ACC_V_TEXT && acc_val_eq(a, b);
 }
 
-/* -1, 0, 1 for -Inf, finite, +Inf; 2 for NaN */
-static int
-kind_of_number(double x)
-{
-	return isnan(x) ? 2 : isinf(x) ? (x > 0) - (x < 0) : 0;
-}
-
-static bool
-is_number(const struct acc_val *v)
-{
-	double x;
-	return acc_as_f64(v, &x);
-}
-
-/* A statistic (MAX to NORM) as the recorder wrote it, or as it was measured. */
-static const struct acc_val *
-statistic(const struct acc_val *const *v, int i)
-{
-	static const uint8_t own[] = {S_MAX, S_MIN, S_MEAN, S_NORM};
-	return v[i] != NULL ? v[i] : v[own[i - MAX]];
-}
-
-/* What six digits leave open of a number: half a unit of the last of them. 0: it has more. */
-static double
-open_digits(double x)
-{
-	const int digits = acc_f64_digits(x);
-	return digits > 0 && digits <= 6 ? 0.5 * pow(10, floor(log10(fabs(x))) - 5) : 0;
-}
-
-void
-acc_open_digits(const double *x, int n, double *open)
-{
-	bool all = true;
-	for (int i = 0; i < n; i++) {
-		open[i] = open_digits(x[i]);
-		all &= x[i] == 0 || open[i] > 0;
-	}
-	for (int i = 0; i < n && !all; i++)
-		open[i] = 0;
-}
-
-/* Does a side write its statistics with six digits, as MindSpore does? Numbers that have no more
- * by chance are few: all must be such. */
-static bool
-six_digits(const struct acc_val *const *v)
-{
-	bool any = false;
-	for (int i = MAX; i <= NORM; i++) {
-		double x = number(statistic(v, i));
-		if (!isfinite(x) || x == 0)
-			continue;
-		if (open_digits(x) == 0)
-			return false;
-		any = true;
-	}
-	return any;
-}
-
-/* A cast to f16 rounds to a multiple of 2^-24, its smallest number: what is small has no relative
- * precision. 0 without a cast. */
-static double
-smallest_rounding(const struct acc_item *it)
-{
-	bool one = (it->dtype[ACC_A] == ACC_F16) != (it->dtype[ACC_B] == ACC_F16);
-	return one ? 0x1p-25 : 0;
-}
-
-/* Floats that are all 0 or 1, and some are each? Of those between, the square is less than the number:
- * then the squares add up to less than the numbers do. */
-static bool
-is_mask(const struct acc_val *const *v, double n, double unit)
-{
-	const double mean = number(statistic(v, MEAN)), norm = number(statistic(v, NORM));
-	return number(statistic(v, MAX)) == 1 && number(statistic(v, MIN)) == 0 &&
-	       fabs(norm * norm - n * mean) <=
-		       3 * acc_statistic_rounding(unit) * fmax(norm * norm, n * mean);
-}
-
-/* Is it split over ranks that accfold made one? */
-static bool
-is_split(const struct acc_val *fold)
-{
-	struct acc_str s = acc_picked_text(fold);
-	return memmem(s.p, s.n, "Shard", 5) != NULL;
-}
-
-/* A norm is summed up in f32, one square after another in each lane, and equal ones round the same way.
- * Where both sides have the same elements, so they do alike; but not where one side's are split over
- * ranks. `most` is the largest magnitude: n (rms / most)^2 elements at most are that large. */
-static double
-split_rounding(const struct acc_picked *f, double norm, double most)
-{
-	if (!(most > 0) || !(is_split(f->side[ACC_A][FOLD]) || is_split(f->side[ACC_B][FOLD])))
-		return 0;
-	return norm * 2 * acc_unit(ACC_F32) * (norm / most) * (norm / most) / LIMIT_NORM_SUMMANDS;
-}
-
-/* The largest magnitude of a side, by its extremes; NAN where they are unknown. */
-static double
-largest(const struct acc_val *const *v)
-{
-	return fmax(fabs(number(statistic(v, MAX))), fabs(number(statistic(v, MIN))));
-}
-
-/* Squares are summed up in f32: of elements so small they are subnormal, or 0, and the norm shows nothing. */
-static bool
-norm_underflows(const struct acc_val *const *v)
-{
-	const double most = largest(v);
-	return most > 0 && most * most < LIMIT_NORM_LEAST;
-}
-
-/* Of statistics. The recorder rounded mean and norm to the dtype of the tensor; max and min are elements
- * of it. An infinite norm or mean is no sign of an infinite element (it is computed
- * in the tensor's own dtype), so only max and min tell of those. */
-static void
-by_statistics(struct acc_item *it, const struct acc_picked *f)
-{
-	const struct acc_val *const *a = f->side[ACC_A], *const *b = f->side[ACC_B];
-	double scale = 0, worst = 0, left = 0, off = 0, tiny = smallest_rounding(it);
-	double unit = acc_item_unit(it);
-	uint64_t n = count_of(b[SHAPE]);
-	if (a[SHAPE] != NULL && count_of(a[SHAPE]) != n)
-		return;
-	if (is_number(statistic(b, NORM)) && n > 0)
-		/* msprobe gives a scalar itself as its norm, with its sign: behaviour msprobe-scalar-norm. */
-		scale = fabs(number(statistic(b, NORM))) / sqrt((double)n);
-	if (!isfinite(scale))
-		scale = 0;
-	/* What a norm taken in 16 bits cannot hold is no size: behaviours msprobe-norm-in-dtype, msprobe-complex-abs. */
-	const bool normless = !it->exact && (norm_underflows(a) || norm_underflows(b));
-	if (normless)
-		scale = fmax(0, largest(b));
-	bool any = false, short_a = six_digits(a), short_b = six_digits(b);
-	for (int i = MAX; i <= NORM; i++) {
-		const struct acc_val *p = statistic(a, i), *q = statistic(b, i);
-		bool bools = p != NULL && q != NULL && p->type == ACC_V_BOOL &&
-			     q->type == ACC_V_BOOL;
-		if (!bools && !(is_number(p) && is_number(q)))
-			continue;
-		any = true;
-		if (i == NORM && normless)
-			continue;
-		double x = bools ? p->b : number(p), y = bools ? q->b : number(q);
-		if (i ==
-			NORM) /* of a scalar msprobe gives itself; others, and what is measured, not */
-			x = fabs(x), y = fabs(y);
-		if (kind_of_number(x) != kind_of_number(y)) {
-			if (i == MAX || i == MIN)
-				it->nonfinite = true;
-			continue;
-		}
-		if (!isfinite(x))
-			continue;
-		double d = fabs(x - y);
-		/* What the digits leave open is no difference; of a large one it is no matter. Integers are
-		 * exact, but their statistics have no more digits; of one that both write so the digits are the
-		 * same. */
-		double open = (short_a ? open_digits(x) : 0) + (short_b ? open_digits(y) : 0);
-		if (it->exact && short_a && short_b)
-			open = 0;
-		if (d <= (it->exact ? 1 + 0x1p-40 : 4) * open)
-			d = fmax(0, d - open * (1 + 0x1p-40));
-		double den = fabs(y) + (i == NORM ? 0 : scale);
-		if (i == NORM)
-			d = fmax(0, d - acc_stat_norm_rounding(tiny, fabs(y), (double)n) -
-					    split_rounding(f, fabs(y), largest(b)));
-		if (i == NORM || i == MEAN)
-			d = fmax(0, d - acc_statistic_rounding(unit) *
-						    (acc_unit_low(unit) ? fabs(y) : den));
-		if (den == 0) /* a single 0 has no size that an error could be relative to */
-			den = it->ndim == 0 ? 1 : 0;
-		if (i == NORM && y != 0)
-			it->slope = (float)(d / fabs(y));
-		double e = d == 0 ? 0 : it->exact ? 1 : den == 0 ? INFINITY : d / den;
-		if (i == MEAN)
-			it->mean_off = (float)e;
-		worst = e > worst ? e : worst;
-		/* A mean of rounded elements is rounded itself. */
-		left = fmax(left, i == NORM || it->exact || !(d > 0) || isinf(e)
-					  ? e
-					  : fmax(0, d - (i == MEAN ? 2 : 1) * tiny) / den);
-		off = fmax(off, i == NORM ? d / sqrt((double)n + (n == 0)) : d);
-	}
-	if (!any)
-		return;
-	it->measure = ACC_BY_STAT;
-	it->mask = !it->exact && is_mask(a, (double)n, unit) && is_mask(b, (double)n, unit);
-	it->rms = it->max = it->nonfinite ? INFINITY : (float)worst;
-	it->left = it->nonfinite ? INFINITY : (float)left;
-	it->b_rms = (float)scale;
-	it->b_max = (float)fmax(fabs(number(b[MAX])), fabs(number(b[MIN])));
-	it->stat_abs = it->nonfinite ? NAN : (float)off;
-	it->few = (float)(it->b_max / (scale * sqrt((double)n)));
-	it->rest = it->rms * 2;
-}
-
 /* See acc_item.slope. The differences of squares are of doubles, and those of sums of many. */
 static void
 regress(struct acc_item *it, const struct acc_picked *f)
 {
-	double a = number(f->side[ACC_A][S_NORM]), b = number(f->side[ACC_B][S_NORM]);
+	double a = acc_picked_f64(f->side[ACC_A][S_NORM]),
+	       b = acc_picked_f64(f->side[ACC_B][S_NORM]);
 	double d = it->rmse * sqrt((double)it->count);
 	if (!(b > 0) || !isfinite(a) || !isfinite(b) || !isfinite(d))
 		return;
@@ -342,10 +128,10 @@ by_tensor(struct acc_item *it, const struct acc_picked *f)
 {
 	const struct acc_val *const *m = f->own;
 	it->measure = ACC_BY_TENSOR;
-	it->rmse = (float)number(m[M_RMSE]);
-	it->max_abs = (float)number(m[M_MAX_ABS]);
-	it->max_rel = (float)number(m[M_MAX_REL]);
-	double nonfinite = number(m[M_NONFINITE]), same = number(m[M_SAME]);
+	it->rmse = (float)acc_picked_f64(m[M_RMSE]);
+	it->max_abs = (float)acc_picked_f64(m[M_MAX_ABS]);
+	it->max_rel = (float)acc_picked_f64(m[M_MAX_REL]);
+	double nonfinite = acc_picked_f64(m[M_NONFINITE]), same = acc_picked_f64(m[M_SAME]);
 	if (text_eq(f->side[ACC_A][S_HASH], f->side[ACC_B][S_HASH]) &&
 		it->dtype[ACC_A] == it->dtype[ACC_B]) {
 		it->rms = it->max = 0;
@@ -357,12 +143,12 @@ by_tensor(struct acc_item *it, const struct acc_picked *f)
 		it->rms = !differ ? 0 : same < 1 ? (float)(1 - same) : 1;
 		it->max = differ ? 1 : 0;
 	} else {
-		it->rms = (float)number(m[M_ERR_RMS]);
-		it->max = (float)number(m[M_ERR_MAX]);
+		it->rms = (float)acc_picked_f64(m[M_ERR_RMS]);
+		it->max = (float)acc_picked_f64(m[M_ERR_MAX]);
 		/* A single 0 has no size that an error could be relative to. */
 		if (it->ndim == 0 && it->b_max == 0 && isfinite(it->max_abs))
 			it->rms = it->max = it->max_abs;
-		if (it->max_abs <= smallest_rounding(it))
+		if (it->max_abs <= acc_item_cast(it))
 			it->left = fminf(it->rms, (float)acc_unit(ACC_F16));
 		/* A measured NaN is never good. */
 		if (isnan(it->rms))
@@ -381,8 +167,8 @@ full(const struct acc_val *const *v, double nsat, int dtype)
 		return false;
 	if (v[S_SAT] != NULL)
 		return nsat > 0;
-	return fabs(number(v[MAX])) == acc_dtype_of(dtype)->max ||
-	       fabs(number(v[MIN])) == acc_dtype_of(dtype)->max;
+	return fabs(acc_picked_f64(v[MAX])) == acc_dtype_of(dtype)->max ||
+	       fabs(acc_picked_f64(v[MIN])) == acc_dtype_of(dtype)->max;
 }
 
 static void
@@ -391,21 +177,22 @@ overflow_flags(struct acc_item *it, const struct acc_picked *f)
 	double n[2][4] = {{0}};
 	for (int s = 0; s < 2; s++) {
 		for (int i = 0; i < 4; i++) {
-			double x = number(f->side[s][S_NAN + i]);
+			double x = acc_picked_f64(f->side[s][S_NAN + i]);
 			n[s][i] = isnan(x) ? 0 : x;
 		}
 		for (int i = MAX; i <= MIN; i++) {
 			const struct acc_val *v = f->side[s][i];
-			if (f->side[s][S_NAN] != NULL || !is_number(v))
+			if (f->side[s][S_NAN] != NULL || !acc_picked_is_f64(v))
 				continue;
-			n[s][0] += isnan(number(v));
-			n[s][1] += isinf(number(v)) != 0;
+			n[s][0] += isnan(acc_picked_f64(v));
+			n[s][1] += isinf(acc_picked_f64(v)) != 0;
 		}
 	}
 	it->a_nan = n[ACC_A][0] > 0;
 	it->a_inf = n[ACC_A][1] + n[ACC_A][2] > 0;
 	it->a_known = it->exact || f->side[ACC_A][S_NAN] != NULL ||
-		      (is_number(f->side[ACC_A][MAX]) && is_number(f->side[ACC_A][MIN]));
+		      (acc_picked_is_f64(f->side[ACC_A][MAX]) &&
+			      acc_picked_is_f64(f->side[ACC_A][MIN]));
 	bool b_inf = n[ACC_B][1] + n[ACC_B][2] > 0, b_nan = n[ACC_B][0] > 0;
 	it->b_overflow = (b_inf || b_nan) && !it->a_nan && !it->a_inf;
 	bool sat = full(f->side[ACC_A], n[ACC_A][3], it->dtype[ACC_A]);
@@ -458,12 +245,12 @@ static void
 argument(struct acc_item *it, const struct acc_picked *f)
 {
 	const struct acc_val *a = f->side[ACC_A][VALUE], *b = f->side[ACC_B][VALUE];
-	double x = number(a), y = number(b);
+	double x = acc_picked_f64(a), y = acc_picked_f64(b);
 	it->a_known = true;
-	it->a_nan = is_number(a) && isnan(x);
-	it->a_inf = is_number(a) && isinf(x);
-	it->a_full = is_number(a) && (fabs(x) == acc_dtype_of(ACC_F16)->max ||
-					     fabs(x) >= acc_dtype_of(ACC_BF16)->max);
+	it->a_nan = acc_picked_is_f64(a) && isnan(x);
+	it->a_inf = acc_picked_is_f64(a) && isinf(x);
+	it->a_full = acc_picked_is_f64(a) && (fabs(x) == acc_dtype_of(ACC_F16)->max ||
+						     fabs(x) >= acc_dtype_of(ACC_BF16)->max);
 	if (it->sides != 3)
 		return;
 	bool equal = false;
@@ -477,7 +264,7 @@ argument(struct acc_item *it, const struct acc_picked *f)
 		equal |= of_ranks(f->side[s][FOLD], x, y) || list_of_ranks(f->side[s][FOLD], a, b);
 	it->measure = ACC_BY_VALUE;
 	it->rms = equal ? 0 : INFINITY;
-	if (!equal && is_number(a) && is_number(b) && isfinite(x) && isfinite(y) &&
+	if (!equal && acc_picked_is_f64(a) && acc_picked_is_f64(b) && isfinite(x) && isfinite(y) &&
 		(a->type == ACC_V_F64 || b->type == ACC_V_F64))
 		it->rms = y == 0 ? INFINITY : (float)(fabs(x - y) / fabs(y));
 	it->max = it->rms;
@@ -488,9 +275,11 @@ acc_audit_excess(const struct acc_val *err, const struct acc_val *err_max,
 	const struct acc_val *limit, const struct acc_val *limit_max, const struct acc_val *slope,
 	const struct acc_val *limit_slope)
 {
-	double rms = number(err) / number(limit), max = number(err_max) / number(limit_max);
-	double factor = slope == NULL || limit_slope == NULL ? 0
-							     : number(slope) / number(limit_slope);
+	double rms = acc_picked_f64(err) / acc_picked_f64(limit),
+	       max = acc_picked_f64(err_max) / acc_picked_f64(limit_max);
+	double factor = slope == NULL || limit_slope == NULL
+				? 0
+				: acc_picked_f64(slope) / acc_picked_f64(limit_slope);
 	if (factor > 1)
 		max = fmax(max, LIMIT_MARGIN * factor);
 	return isnan(rms) || isnan(max) ? NAN : (float)(rms > max ? rms : max);
@@ -500,8 +289,8 @@ void
 acc_item_own(struct acc_item *it, const struct acc_val *err, const struct acc_val *err_max)
 {
 	double unit = acc_unit((enum acc_dtype)it->dtype[ACC_A]);
-	it->own_rms = (float)(number(err) * unit);
-	it->own_max = (float)(number(err_max) * unit);
+	it->own_rms = (float)(acc_picked_f64(err) * unit);
+	it->own_max = (float)(acc_picked_f64(err_max) * unit);
 }
 
 void
@@ -522,7 +311,8 @@ void
 acc_item_open(struct acc_item *it, const struct acc_val *left, const struct acc_val *open,
 	bool beside)
 {
-	it->open = number(open) > 0 || (!beside && number(left) > 0 && it->nonfinite);
+	it->open = acc_picked_f64(open) > 0 ||
+		   (!beside && acc_picked_f64(left) > 0 && it->nonfinite);
 }
 
 static void
@@ -541,10 +331,11 @@ audited(struct acc_item *it, int side, const struct acc_val *const *v)
 static bool
 statistics_equal(const struct acc_val *const *a, const struct acc_val *const *b)
 {
-	bool equal = is_number(a[MAX]) && is_number(a[MIN]);
+	bool equal = acc_picked_is_f64(a[MAX]) && acc_picked_is_f64(a[MIN]);
 	for (int i = MAX; i <= NORM; i++) {
-		const double x = number(a[i]), y = number(b[i]);
-		equal &= is_number(a[i]) == is_number(b[i]) && (x == y || (isnan(x) && isnan(y)));
+		const double x = acc_picked_f64(a[i]), y = acc_picked_f64(b[i]);
+		equal &= acc_picked_is_f64(a[i]) == acc_picked_is_f64(b[i]) &&
+			 (x == y || (isnan(x) && isnan(y)));
 	}
 	return equal;
 }
@@ -569,15 +360,16 @@ tensors(struct acc_item *it, const struct acc_picked *f)
 			it->id[s] = identity(f->side[s], it->dtype[s]);
 	if (f->has[ACC_A] && f->tensor[ACC_A])
 		it->turned = in_any_order(f->side[ACC_A], it->dtype[ACC_A]);
-	double norm = number(f->side[ACC_B][S_NORM]);
-	it->count = count_of(f->side[ACC_B][SHAPE]);
+	double norm = acc_picked_f64(f->side[ACC_B][S_NORM]);
+	it->count = acc_picked_count(f->side[ACC_B][SHAPE]);
 	if (it->count > 0 && isfinite(norm))
 		it->b_rms = (float)(norm / sqrt((double)it->count));
 	int low = f->side[ACC_A][S_MIN] != NULL ? S_MIN : MIN, high = low == MIN ? MAX : S_MAX;
-	it->a_flat = is_number(f->side[ACC_A][low]) && is_number(f->side[ACC_A][high]) &&
-		     number(f->side[ACC_A][low]) == number(f->side[ACC_A][high]);
-	it->b_max = (float)fmax(fabs(number(f->side[ACC_B][S_MIN])),
-		fabs(number(f->side[ACC_B][S_MAX])));
+	it->a_flat = acc_picked_is_f64(f->side[ACC_A][low]) &&
+		     acc_picked_is_f64(f->side[ACC_A][high]) &&
+		     acc_picked_f64(f->side[ACC_A][low]) == acc_picked_f64(f->side[ACC_A][high]);
+	it->b_max = (float)fmax(fabs(acc_picked_f64(f->side[ACC_B][S_MIN])),
+		fabs(acc_picked_f64(f->side[ACC_B][S_MAX])));
 	if (it->sides != 3 || !f->tensor[ACC_A] || !f->tensor[ACC_B])
 		return;
 	bool equal;
@@ -587,17 +379,17 @@ tensors(struct acc_item *it, const struct acc_picked *f)
 		return;
 	}
 	/* Numbers only: under a preset a metric may be a text that says why it is none. */
-	if (is_number(f->own[M_ERR_RMS]) || is_number(f->own[M_NONFINITE]))
+	if (acc_picked_is_f64(f->own[M_ERR_RMS]) || acc_picked_is_f64(f->own[M_NONFINITE]))
 		by_tensor(it, f);
 	else if (acc_as_bool(f->own[M_EQUAL], &equal) && !equal &&
 		 statistics_equal(f->side[ACC_A], f->side[ACC_B])) {
-		by_statistics(it, f);
+		acc_item_by_statistics(it, f);
 		it->late = true;
 	} else if (acc_as_bool(f->own[M_EQUAL], &equal)) {
 		it->measure = ACC_BY_SUM;
 		it->rms = it->max = equal ? 0 : INFINITY;
 	} else
-		by_statistics(it, f);
+		acc_item_by_statistics(it, f);
 	const struct acc_val *open = f->side[ACC_A][AUDIT_OPEN];
 	acc_item_open(it, f->side[ACC_A][AUDIT_LEFT], open, open != NULL);
 	/* What one side hides by bools, the other does by adding minus infinity: unless the numbers are

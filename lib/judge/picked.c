@@ -1,4 +1,7 @@
+/* What the judges read of every record. */
 #include "judge/picked.h"
+
+#include <math.h>
 
 /* Side A, the record itself, side B: so that one that is no pair has the first of them. */
 enum { OWN = NSIDE, B = NSIDE + NOWN, N = 2 * NSIDE + NOWN, ALONE = NSIDE + A_KIND };
@@ -65,4 +68,28 @@ acc_picked_int(const struct acc_val *v, int64_t dflt)
 {
 	acc_as_int(v, &dflt);
 	return dflt;
+}
+
+double
+acc_picked_f64(const struct acc_val *v)
+{
+	double x = NAN;
+	acc_as_f64(v, &x);
+	return x;
+}
+
+bool
+acc_picked_is_f64(const struct acc_val *v)
+{
+	double x;
+	return acc_as_f64(v, &x);
+}
+
+uint64_t
+acc_picked_count(const struct acc_val *shape)
+{
+	uint64_t n = 0;
+	if (shape == NULL || shape->type != ACC_V_INTS || !acc_count(shape->ints, shape->n, &n))
+		return 0;
+	return n;
 }

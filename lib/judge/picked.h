@@ -49,6 +49,10 @@ void acc_picked_release(struct acc_picked *s);
 /* The text or integer of a field, or an empty string, or dflt. */
 struct acc_str acc_picked_text(const struct acc_val *v);
 int64_t acc_picked_int(const struct acc_val *v, int64_t dflt);
+/* A number, NAN where it is none; whether it is one; and of a shape how many elements, 0 where it is none. */
+double acc_picked_f64(const struct acc_val *v);
+bool acc_picked_is_f64(const struct acc_val *v);
+uint64_t acc_picked_count(const struct acc_val *shape);
 
 /* How many times its limit the worse error of an audit is; NAN where it did not judge. A factor
  * that is beyond its limit (NULL: none) is not chance: it has the margin that other errors must have. */
@@ -67,6 +71,12 @@ void acc_item_how(struct acc_item *it, int side, const struct acc_val *form,
 void acc_item_open(struct acc_item *it, const struct acc_val *left, const struct acc_val *open,
 	bool beside);
 
+/* --- item_statistics.c --- */
+/* Fill what statistics tell of how far two sides are apart, where that is all that is known. */
+void acc_item_by_statistics(struct acc_item *it, const struct acc_picked *f);
+/* What a cast to f16 may have rounded away of each element; 0 without a cast. */
+double acc_item_cast(const struct acc_item *it);
+/* --- item.c --- */
 /* Fill an item from its record: everything but at, call, mark, line. */
 void acc_item_measure(struct acc_item *it, const struct acc_picked *s);
 

@@ -74,18 +74,6 @@ acc_remember_soon(const struct scan *s, const struct acc_call *k)
 			acc_ids_fetch(&s->made[side], made_key(k, s->c->item[i].id[side]));
 }
 
-bool
-acc_is_input(const struct acc_item *it)
-{
-	return it->io == ACC_IO_IN || it->io == ACC_IO_KW || it->io == ACC_IO_PARAM;
-}
-
-bool
-acc_is_measured(const struct acc_item *it)
-{
-	return it->sides == 3 && it->measure != ACC_UNMEASURED;
-}
-
 /* The first call of a device-only stretch whose last call is this one: one of them replaced
  * what the bench does otherwise. Not one that only moves elements, where another computes. */
 static uint32_t

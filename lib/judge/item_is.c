@@ -1,0 +1,49 @@
+/* What an item is, by what was measured of it. */
+#include "judge/first_bad.h"
+
+#include <math.h>
+
+double
+acc_item_unit(const struct acc_item *it)
+{
+	return fmax(acc_unit((enum acc_dtype)it->dtype[ACC_A]),
+		acc_unit((enum acc_dtype)it->dtype[ACC_B]));
+}
+
+bool
+acc_accused(const struct acc_item *it)
+{
+	/* Where both fail, the test is to blame: the bench is trusted. */
+	return it->audit[ACC_A] > 1 && !(it->audit[ACC_B] > 1);
+}
+
+bool
+acc_acquitted(const struct acc_item *it)
+{
+	return it->audit[ACC_A] <= 1 && !it->open;
+}
+
+bool
+acc_bench_wrong(const struct acc_item *it)
+{
+	return it->audit[ACC_A] <= 1 && it->audit[ACC_B] > 1;
+}
+
+bool
+acc_is_flushed(const struct acc_item *it)
+{
+	return (it->round[ACC_A] == ACC_FLUSHED) != (it->round[ACC_B] == ACC_FLUSHED) &&
+	       it->max_abs < 0x1p-126;
+}
+
+bool
+acc_is_input(const struct acc_item *it)
+{
+	return it->io == ACC_IO_IN || it->io == ACC_IO_KW || it->io == ACC_IO_PARAM;
+}
+
+bool
+acc_is_measured(const struct acc_item *it)
+{
+	return it->sides == 3 && it->measure != ACC_UNMEASURED;
+}
