@@ -88,30 +88,6 @@ acc_align_bytes(struct acc_align *al, acc_align_bytes_fn *fn)
 	al->bytes = fn;
 }
 
-void
-acc_align_rest(const struct acc_align *al)
-{
-	for (int s = 0; s < 2; s++) {
-		acc_spill_rest(&al->h[s].op);
-		acc_spill_rest(&al->h[s].item);
-	}
-}
-
-void
-acc_align_turn(const struct acc_align *al, uint32_t *turns)
-{
-	/* What fits in so many bytes stays: to map it again takes longer. */
-	enum { REST = 1 << 11, SMALL = 64 << 20 };
-	size_t size = 0;
-	if (++*turns % REST != 0)
-		return;
-	for (int s = 0; s < 2; s++)
-		size += al->h[s].ix.nitem * sizeof *al->h[s].ix.item +
-			al->h[s].ix.nop * sizeof *al->h[s].ix.op;
-	if (size > SMALL)
-		acc_align_rest(al);
-}
-
 /* List the op calls of each group, in order. */
 static int
 list_ops(struct acc_half *h, struct acc_err *e)

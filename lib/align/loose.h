@@ -45,6 +45,7 @@ struct loosely {
 	bool failed; /* memory ran out where nothing could be said */
 };
 
+/* --- loose_pair.c --- */
 /* Leave out what has a partner now. */
 void acc_loose_shrink(struct loose_side *s);
 /* These two belong together. */
