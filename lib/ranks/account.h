@@ -2,7 +2,7 @@
 #ifndef ACC_RANKS_ACCOUNT_H
 #define ACC_RANKS_ACCOUNT_H
 
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 #include "ranks/fit.h"
 
 struct acc_account { /* of the gradient of a weight, or of a part of it, in the first step */

@@ -1,5 +1,5 @@
 /* Tensors of one place on several ranks: the same to the bit, but for rounding, or apart; and which rank is the odd one. */
-#include "ranks/graph.h"
+#include "ranks/near.h"
 
 bool
 acc_replicas_marked(const struct acc_replicas *t, const struct acc_rank_group *g,

@@ -1,6 +1,7 @@
 /* On how many ranks of a communication is what it is given the same? Asked once for all of them: what is the same but for
  * noise has nearly the same norm, so in the order of norms only neighbours are compared. */
-#include "ranks/graph.h"
+#include "ranks/near.h"
+#include "ranks/trace.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Ranks that hold parts of weights, or are given the same data, and of which a gradient is another on each: what they
  * computed alike before has parted in the forward pass. What follows is computed as if it had not. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Ranks that hold the same weights, and which no communication shows: copies of experts, say, whose gradients nobody
  * joined. */
-#include "ranks/graph.h"
+#include "ranks/near.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* What was the same on all ranks of a group, and parts: weights, their gradients, and what a
  * reduction, or the same draw of random numbers, should have made alike. */
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 #include "acc/say.h"
 
 #include <stdlib.h>
@@ -377,31 +377,15 @@ look(struct acc_replicas *t, struct acc_rank_group *g, const struct acc_seen_cal
 	g->data_alike &= !g->data_differ;
 }
 
-/* Those of a group as a whole, in the order in which they speak: the first of a record stays. */
+/* Those of a group as a whole, in their order. */
 static const struct {
 	enum acc_rank_rule_id id;
-	int (*judge)(struct acc_replicas *, const struct acc_rank_group *,
-		const struct acc_seen_call **, struct acc_err *);
-} rules[] = {{ACC_RULE_gradient_factor, acc_rule_factor}, {ACC_RULE_clip_factor, acc_rule_numbers},
-	{ACC_RULE_micro_batches, acc_rule_micro}, {ACC_RULE_gradient_exchange, acc_rule_dual},
-	{ACC_RULE_missing_reduction, acc_rule_roles}, {ACC_RULE_other_group, acc_rule_groups},
-	{ACC_RULE_running_state, acc_rule_state}, {ACC_RULE_joined_moments, acc_rule_moments},
-	{ACC_RULE_adjoint, acc_rule_adjoint}, {ACC_RULE_double_counted, acc_rule_whole},
-	{ACC_RULE_other_reduction, acc_rule_kinds}, {ACC_RULE_accumulated_gradient, acc_rule_terms},
-	{ACC_RULE_projected_gradient, acc_rule_project},
-	{ACC_RULE_gathered_columns, acc_rule_columns}, {ACC_RULE_split_embedding, acc_rule_lookup},
-	{ACC_RULE_gradient_divisor, acc_fleet_divisor}, {ACC_RULE_loss_terms, acc_rule_own_counts},
-	{ACC_RULE_counted_labels, acc_rule_counted}, {ACC_RULE_loss_divisor, acc_rule_total},
-	{ACC_RULE_loss_divisor, acc_rule_divided}, {ACC_RULE_seed_gradient, acc_rule_begins},
-	{ACC_RULE_missing_backward, acc_rule_back}, {ACC_RULE_learning_rate, acc_rule_rates},
-	{ACC_RULE_stage_mean, acc_rule_shared}, {ACC_RULE_reduce_to_one, acc_rule_to_one},
-	{ACC_RULE_sequence_positions, acc_rule_sequence},
-	{ACC_RULE_contrastive_labels, acc_rule_contrast}, {ACC_RULE_stale_shard, acc_rule_kept},
-	{ACC_RULE_optimizer_gradients, acc_rule_gradients}, {ACC_RULE_stale_weight, acc_rule_stay},
-	{ACC_RULE_skipped_step, acc_rule_skipped}, {ACC_RULE_late_gradient, acc_rule_late},
-	{ACC_RULE_own_clip, acc_rule_clipped}, {ACC_RULE_local_mean, acc_rule_doubt},
-	{ACC_RULE_cut_gradient, acc_rule_cut_off},
-	{ACC_RULE_unreduced_gradient, acc_rule_unreduced}};
+	acc_group_rule *judge;
+} rules[] = {
+#define ROW(id, function) {ACC_RULE_##id, function},
+	ACC_GROUP_RULES(ROW)
+#undef ROW
+};
 
 /* What is said of the group as a whole. */
 static int
@@ -449,11 +433,24 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 	return rc;
 }
 
+/* Stages, all ranks together, and those that hold the same weights. */
+static int
+find_groups(struct acc_replicas *t, struct acc_err *e)
+{
+	const struct acc_fleet *f = t->f;
+	int rc = acc_replicas_stages(t, e);
+	if (rc == 0 && f->nrank < UINT32_MAX)
+		rc = acc_replicas_group(t, f->rank, (uint32_t)f->nrank, false, e);
+	return rc == 0 ? acc_replicas_held(t, e) : rc;
+}
+
 int
 acc_fleet_replicas(struct acc_fleet *f, struct acc_err *e)
 {
 	struct acc_replicas t = {.f = f};
 	int rc = acc_replicas_read(&t, e);
+	if (rc == 0 && t.call != NULL)
+		rc = find_groups(&t, e);
 	if (rc == 0)
 		rc = ACC_RULE(f, gradient_shares, acc_rule_mix(&t, e));
 	if (rc == 0)

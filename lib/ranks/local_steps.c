@@ -2,7 +2,7 @@
  * moves parts, and that is how the run is made, as local steps, gossip and servers that wait for nobody are. It is no op
  * call's fault; that of one weight among many is, and ranks that exchange nothing at all lack what should join them. */
 #include "replay/limits.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 /* Is the rank one of those that the call joins? */
 static bool

@@ -1,6 +1,6 @@
 /* How far tensors of two ranks are apart: by their elements, or by statistics. */
 #include "replay/limits.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #include <math.h>
 #include <stdlib.h>

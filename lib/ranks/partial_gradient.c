@@ -1,7 +1,7 @@
 /* Where a gradient parts that ranks are to have alike: from a weight on to what its op call makes, as long as the ranks have
  * that alike, too. Of its gradient one part, made by an op call that is given it, is another on each rank, and is joined by
  * nothing: what all that are given it, and reductions, make of it is measured, by least squares. */
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 #include "ranks/fit.h"
 #include "replay/limits.h"
 

@@ -3,7 +3,7 @@
 #include "acc/say.h"
 #include "ranks/collective.h"
 #include "replay/limits.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* What is said of a record, by the rule that speaks. */
-#include "ranks/graph.h"
+#include "ranks/say.h"
+#include "ranks/near.h"
 
 const char *
 acc_replicas_name(struct acc_replicas *t, size_t line, struct acc_err *e)

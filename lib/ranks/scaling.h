@@ -2,7 +2,7 @@
 #ifndef ACC_RANKS_SCALING_H
 #define ACC_RANKS_SCALING_H
 
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 struct acc_way {
 	double factor;

@@ -1,5 +1,5 @@
 /* The ways of gradients: from the call that made one to the reduction and the optimizer, and back. */
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #include <stdio.h>
 

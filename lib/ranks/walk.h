@@ -2,7 +2,7 @@
 #ifndef ACC_RANKS_WALK_H
 #define ACC_RANKS_WALK_H
 
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 enum { ACC_WALK_NODES = 64 };
 

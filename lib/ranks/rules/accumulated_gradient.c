@@ -3,7 +3,7 @@
 #include "replay/limits.h"
 #include "base/order.h"
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 #include "ranks/fit.h"
 
 #include <math.h>

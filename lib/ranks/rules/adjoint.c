@@ -2,7 +2,7 @@
  * what their op calls are given, and those of the gradients that these make in the gradient that its own gets. */
 #include "acc/say.h"
 #include "base/order.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 #include "ranks/fit.h"
 #include "replay/limits.h"
 

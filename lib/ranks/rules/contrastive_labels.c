@@ -1,7 +1,7 @@
 /* Rows of each rank beside columns that were gathered from all: which column belongs to a row is not the same on all
  * ranks. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 #include "ranks/walk.h"
 
 /* Are these columns gathered, of what an op call makes of data, as weights are not? */

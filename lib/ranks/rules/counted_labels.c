@@ -1,6 +1,6 @@
 /* Labels that a reduction counts for what the ranks' losses are divided by: each once, as the losses have them. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Ranks that hold the same weights and join their gradients, so that only their data differ: what does not change
  * from step to step is no data, and the same on all of them; and data are not. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 enum { FEW_JOINED = 4 };
 

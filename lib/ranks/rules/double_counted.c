@@ -1,7 +1,7 @@
 /* What is whole, the same on all ranks, where communication takes what it is given for a part: it stands there as often
  * as there are ranks. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* What one op call shows beside the same one of the other ranks: sums of what is summed up already, a bias
  * that is added on each rank, a switch that is set on one; gradients that were not joined. */
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 #include "acc/say.h"
 
 #include <math.h>

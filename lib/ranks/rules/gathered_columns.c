@@ -1,7 +1,7 @@
 /* Products of what is whole by parts of a weight are parts of the columns, for all rows: gathered, they stand beside each
  * other, not one below the other. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 

@@ -1,7 +1,7 @@
 /* By how much gradients are scaled on their way: the loss of each rank is the mean over its own data, so
  * that what is right for all of them is the mean over the ranks. Judged where all that scales can be
  * seen: the gradient that the loss began with, the reduction, and the numbers behind it. */
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 #include "acc/say.h"
 
 #include <stdlib.h>

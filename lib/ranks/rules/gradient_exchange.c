@@ -2,7 +2,7 @@
  * that lead up to what is gathered have one; and what is received is used. */
 #include "replay/limits.h"
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 enum { MOST_HOPS = 8, MOST_MOVED = 64 };
 

@@ -2,7 +2,7 @@
  * up what several op calls make of a gradient: then their weights are the same. */
 #include "replay/limits.h"
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 struct counting {
 	struct acc_replicas *t;

@@ -1,7 +1,7 @@
 /* The backward pass has made gradients of weights, and the step of the optimizer behind it is given none of them, on no rank:
  * so it is where parts of weights are gathered, and no gradient comes back to these parts. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 

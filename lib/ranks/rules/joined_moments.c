@@ -1,7 +1,7 @@
 /* Moments of what all ranks have: where the mean was joined over the ranks and taken off, what is made of the rest, a
  * deviation, is joined, too. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 enum { MOST_HOPS = 6, MOST_NODES = 48 };
 

@@ -2,7 +2,7 @@
  * own, where the gradients are averaged: an element of the one counts more than one of the other. */
 #include "acc/say.h"
 #include "replay/limits.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* By what the losses of all ranks are divided: together each label counts once. */
 #include "acc/say.h"
 #include "replay/limits.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #include <math.h>
 #include <stdlib.h>

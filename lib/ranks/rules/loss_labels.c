@@ -1,7 +1,7 @@
 /* What a loss is of: where all ranks have the same predictions, they have the same labels, but for those that a rank leaves
  * to the others. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 

@@ -1,7 +1,7 @@
 /* What the terms of a loss are divided by, where each rank has some of them: one number, once. */
 #include "replay/limits.h"
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* What a reduction counts: means of unlike numbers of elements, which it takes for alike; norms of what each rank
  * has whole, beside those of its parts. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 #include "ranks/walk.h"
 
 #include <stdlib.h>

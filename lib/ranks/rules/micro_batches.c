@@ -3,7 +3,7 @@
 #include "replay/limits.h"
 #include "acc/say.h"
 #include "base/order.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* What is exchanged, or received, in the forward pass wants a gradient, and nothing goes back. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 enum { MOST_HOPS = 8, FEW_MOVES = 4 };
 

@@ -2,7 +2,7 @@
  * or those that one line of code has in one shape. What is at once exchanged was made by parts. */
 #include "replay/limits.h"
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 enum { MOST_MADE = 64, MOST_CALLS = 256 };
 

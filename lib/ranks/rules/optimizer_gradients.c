@@ -1,7 +1,7 @@
 /* What optimizers are given: where ranks have the same weights, they have the same gradients of them by then. */
 #include "acc/say.h"
 #include "replay/limits.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 

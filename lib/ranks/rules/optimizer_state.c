@@ -1,7 +1,7 @@
 /* Why a weight parts whose gradient is the same on all ranks: its update is given a state, or a number, that is another on
  * one of them. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 

@@ -2,7 +2,7 @@
  * and what is drawn for parts is not. */
 #include "replay/limits.h"
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #include <math.h>
 

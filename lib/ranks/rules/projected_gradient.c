@@ -1,7 +1,7 @@
 /* Gradients that are brought to fewer numbers before they are summed up over the ranks: by one factor on all of them, for
  * a sum of products is that of the sum only then. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 enum { MOST_NODES = 32 };
 

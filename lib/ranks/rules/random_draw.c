@@ -1,5 +1,5 @@
 /* What an op call makes other on each rank of what is the same on all: by random numbers, by a number, by a kernel. */
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 struct seen { /* an op call of all ranks of a group */
 	struct acc_replicas *t;

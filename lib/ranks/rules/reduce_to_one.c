@@ -1,6 +1,6 @@
 /* A reduction that one rank has alone: the others have what they gave, and do not go on with it as that one does. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 /* The op call, with a gradient, that is given what a call put out, and the place where; NULL: there is none. */
 static const struct acc_replica_seen *

@@ -1,6 +1,6 @@
 /* What ranks choose the largest of: that of the same tokens is the same on all ranks. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 enum { MOST_HOPS = 6 };
 

@@ -1,7 +1,7 @@
 /* What a step leaves for the next one: what it was, scaled or moved, and something more, as the average of what ranks
  * make. Where the ranks had it alike, they have it alike afterwards; and what all of them made anew, all go on with. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 enum { MOST_HOPS = 6, MOST_NODES = 32, FEW_ELEMENTS = 4 };
 

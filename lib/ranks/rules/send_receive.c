@@ -1,7 +1,7 @@
 /* What one rank sends and another receives: it is used, its gradient goes back, and is that of what was sent. */
 #include "replay/limits.h"
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 enum { MOST_TERMS = 8, FEW_LIKE_IT = 2 };
 

@@ -1,7 +1,7 @@
 /* Ranks that hold parts of a sequence: the keys and values of attention came from all of them, so that their rows are
  * other ones, at other positions. What says where a row is, is not the same on all ranks. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 #include "ranks/walk.h"
 
 enum { MOST_AHEAD = 64, MOST_ROWS = 1 << 16, FEW_ROWS = 2 };

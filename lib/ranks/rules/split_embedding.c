@@ -1,7 +1,7 @@
 /* Tables of which each rank has a part: what is looked up there is of one rank alone, and masked on all others before it is
  * summed up. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #include <stdlib.h>
 #include <string.h>

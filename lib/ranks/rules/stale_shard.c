@@ -1,7 +1,7 @@
 /* What a step leaves for the next one: parts of weights that are gathered before their step is done, so that the next one
  * begins with what they were; what an optimizer keeps, and one rank alone has lost. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 

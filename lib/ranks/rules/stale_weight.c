@@ -2,7 +2,7 @@
  * or cast, before its step, and used again after it. */
 #include "acc/say.h"
 #include "replay/limits.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 /* Does the step of an optimizer of torch change a weight? PyTorch 2 hands it weights that want no gradient; what it puts out
  * are its lists, that of the weights first. 1; 0; < 0. */

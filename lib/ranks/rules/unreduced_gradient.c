@@ -2,7 +2,7 @@
  * recorded that takes them: left out, where others of the backward pass before and behind them are reduced. */
 #include "acc/say.h"
 #include "replay/limits.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 

@@ -2,7 +2,7 @@
  * by design; what is averaged is divided by the number of ranks. */
 #include "acc/say.h"
 #include "replay/limits.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * them is not the same, or has something of each rank's own in it; or their norms are given other weights, for they call
  * other layers. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #include <stdlib.h>
 

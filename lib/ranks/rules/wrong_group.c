@@ -1,7 +1,7 @@
 /* What an op call is given, beside what others of its line are given: what went through a reduction there goes
  * through one here; what came from the ranks of one group there does not come from those of another here. */
 #include "acc/say.h"
-#include "ranks/graph.h"
+#include "ranks/asked.h"
 
 #include <math.h>
 #include <stdlib.h>
