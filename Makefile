@@ -175,7 +175,7 @@ $(B)/libaccrec.a: $(REC_OBJ) $(B)/libacc.a
 	$(shell $(CC) -print-prog-name=objcopy) --localize-hidden $(B)/accrec.o
 	$(AR) rcs $@ $(B)/accrec.o
 
-$(BIN)/%: $(B)/cmd/%.o $(B)/cmd/cli.o $(B)/libacc.a
+$(BIN)/%: $(B)/cmd/%.o $(B)/cmd/cli.o $(B)/cmd/cli_out.o $(B)/cmd/cli_rules.o $(B)/libacc.a
 	@mkdir -p $(@D)
 	$(SAY) LD $@
 	$(CC) $(SANF) $(LDHARD) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/libacc.a $(LIBS)

@@ -250,6 +250,9 @@ struct acc_case {
 /* What the default judge accuses or excuses by. */
 extern const struct acc_rank_rule acc_witnesses[];
 extern const size_t acc_nwitnesses;
+/* How many of the op calls that one of them named were right in cases that did not teach it; *of: of how many, 0: not
+ * measured. */
+unsigned acc_witness_right(const struct acc_rank_rule *w, unsigned *of);
 /* How each is used, and how many records it would have accused, or doubts instead. */
 struct acc_witness_use {
 	uint8_t use[32]; /* enum acc_rule_use */

@@ -2,6 +2,7 @@
 #include "judge/witness.h"
 #include "judge/case.h"
 #include "judge/first_bad.h"
+#include "judge/measured.h"
 
 #define ROUNDING "an op call adds no more error than its kind and dtype explain"
 #define BOUND "what an operator does to numbers bounds what it does to their errors"
@@ -14,6 +15,17 @@
 	{#id, principle, ACC_NEEDS_##needs, ACC_##level, what},
 const struct acc_rank_rule acc_witnesses[] = {ACC_WITNESSES(ROW)};
 const size_t acc_nwitnesses = ACC_NWITNESSES;
+
+#define WORTH(id, right, of) [ACC_WITNESS_##id] = {right, of},
+static const unsigned measured[ACC_NWITNESSES][2] = {ACC_WITNESS_MEASURED(WORTH)};
+
+unsigned
+acc_witness_right(const struct acc_rank_rule *w, unsigned *of)
+{
+	const unsigned *m = measured[w - acc_witnesses];
+	*of = m[1];
+	return m[0];
+}
 
 static enum acc_rule_use
 use_of(const struct scan *s, enum acc_witness_id id)

@@ -11,12 +11,12 @@ AUDIT = ("accdump-read {b} | accaudit >{t} && accdump-read {d} | accaudit | acca
          "accmetric | accfirstbad | accfmt --json")
 MODES = ("plain", "audit")
 FIELDS = ("id", "half", "noise", "task", "what", "cat", "kind", "mode", "want", "got", "place",
-          "confidence")
+          "confidence", "witness")
 BINS = (0, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 1.01)
 
 
 def verdict(case, mode):
-    """(the op call that is named or "-", the next ones, confidence) of a case."""
+    """(the op call that is named or "-", the next ones, confidence, the witness or "-") of a case."""
     with tempfile.NamedTemporaryFile() as audited:
         where = {"d": os.path.join(case, "device"), "b": os.path.join(case, "bench"),
                  "t": audited.name}
@@ -24,13 +24,13 @@ def verdict(case, mode):
         q = subprocess.run(command.format(**{k: f"'{v}'" for k, v in where.items()}),
                            shell=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if q.returncode not in (0, 1):
-        return "ERROR " + (q.stderr.strip() or "no stream").splitlines()[0], [], math.nan
+        return "ERROR " + (q.stderr.strip() or "no stream").splitlines()[0], [], math.nan, "-"
     for line in q.stdout.splitlines():
         rec = json.loads(line)
         if rec.get("kind") == "finding" and rec.get("what") == "culprit":
             return (rec.get("name", "?"), list(rec.get("ranked") or []),
-                    float(rec.get("confidence", math.nan)))
-    return "-", [], math.nan
+                    float(rec.get("confidence", math.nan)), rec.get("witness", "-"))
+    return "-", [], math.nan, "-"
 
 
 def score(case):
@@ -41,11 +41,11 @@ def score(case):
     want = t["op"] if what == "faulty" else "-"
     for mode in MODES:
         # Of statistics there is nothing to audit, which accaudit calls trouble.
-        got, ranked, sure = verdict(case, "plain" if t["task"] == "statistics" else mode)
+        got, ranked, sure, witness = verdict(case, "plain" if t["task"] == "statistics" else mode)
         first = [got] + [r for r in ranked if r != got]
         place = first.index(want) + 1 if want in first[:3] else 0
         yield (t["id"], t["half"], t["noise"], t["task"], what, t.get("cat", "-"),
-               t.get("kind", "-"), mode, want, got, str(place), f"{sure:.6f}")
+               t.get("kind", "-"), mode, want, got, str(place), f"{sure:.6f}", witness)
 
 
 def read(path):
@@ -107,6 +107,15 @@ def summary(results):
     return out
 
 
+def witnesses(rows):
+    """How often each witness accuses, in the half that teaches nothing, and is right."""
+    rows = [r for r in rows if r["witness"] != "-"]
+    of, right = (collections.Counter(r["witness"] for r in some)
+                 for some in (rows, [r for r in rows if r["got"] == r["want"]]))
+    return ["", "Witnesses of the report half, for lib/judge/measured.h:", ""] + \
+        table(["witness", "right", "of"], [[w, str(right[w]), str(n)] for w, n in of.most_common()])
+
+
 def report(results):
     """The tables, as lines of text."""
     out = []
@@ -130,6 +139,7 @@ def report(results):
             lines.append(line)
         out += ["", f"Verdicts that are right, by their confidence, {mode}:", ""]
         out += table(["confidence", "teach", "report"], lines)
+    out += witnesses([r for r in results if r["half"] == "report" and r["mode"] == "audit"])
     out += ["", "Named, and clean runs accused, for tests/RESULTS.md:", ""] + summary(results)
     errors = collections.Counter(r["got"] for r in results if r["got"].startswith("ERROR"))
     for text, n in errors.most_common():

@@ -64,11 +64,14 @@ def main():
             t = json.load(f)
         if a.half in (None, t["half"]):
             cases.append((path, t))
-    n = collections.Counter()
+    n, of, right = collections.Counter(), collections.Counter(), collections.Counter()
     lines = []
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as ex:
         for (path, t), (status, accused, text, took) in zip(cases, ex.map(lambda c: verdict(c[0]), cases)):
             what = judge(t, status, accused)
+            if accused and "witness" in accused[0] and t["half"] == "held":
+                of[accused[0]["witness"]] += 1
+                right[accused[0]["witness"]] += what == "named"
             for row in ("all", t["group"], t["kind"], t["recorder"], t["half"]):
                 n[row, t["clean"], what] += 1
             lines.append(f"{t['group']}/{os.path.basename(path)}\t{what}\t{accused[0].get('name') if accused else ''}\n")
@@ -85,6 +88,9 @@ def main():
             continue
         print(f"| {row} | {sum(c.values())} | {c['accused']} | {c['declined']} | {sum(f.values())} | {f['named'] + f['near'] + f['elsewhere']} | "
               f"{f['named']} | {f['near']} | {f['elsewhere']} | {f['silent']} | {f['declined']} |")
+    print("\nWitnesses in the held half, for lib/judge/measured.h:\n| witness | right | of |\n|---|---|---|")
+    for w, k in of.most_common():
+        print(f"| {w} | {right[w]} | {k} |")
 
 
 if __name__ == "__main__":
