@@ -185,7 +185,7 @@ $(PROGS): $(if $(NO_LOADER),$(B)/cmd/no_loader.o)
 $(BIN)/accfirstbad $(BIN)/accfold: $(B)/cmd/expect.o
 $(BIN)/accaudit $(BIN)/acccurve $(BIN)/accfirstbad: $(B)/cmd/profile.o
 $(BIN)/accalign: $(B)/cmd/align_input.o
-$(BIN)/accfmt: $(B)/cmd/fmt_files.o $(B)/cmd/fmt_ranks.o
+$(BIN)/accfmt: $(patsubst %.c,$(B)/%.o,$(sort $(wildcard cmd/fmt_*.c)))
 $(BIN)/accdiff: $(patsubst %.c,$(B)/%.o,$(sort $(wildcard cmd/diff*.c)))
 
 $(B)/unit/%: $(B)/tests/unit/%.o $(B)/libacc.a
