@@ -249,114 +249,139 @@ probe_all(char *const *path)
 	cli_printed();
 }
 
+/* What the user asked for, beside what the job knows. */
+struct wish {
+	struct acc_select sel;
+	const char **ops, **kinds, **passes, **ios;
+	int64_t *steps, *ranks;
+	const char *format, *pattern, *names;
+	const char **folders;
+	size_t nfolders;
+	bool with_payload, probing, following, known;
+};
+
+static void
+option(struct wish *w, struct job *job, int key)
+{
+	switch (key) {
+	case 'o':
+		cli_list(optarg, &w->ops, &w->sel.nops);
+		break;
+	case 256:
+		w->sel.from = optarg;
+		break;
+	case 257:
+		w->sel.to = optarg;
+		break;
+	case 'k':
+		cli_list(optarg, &w->kinds, &w->sel.nkinds);
+		break;
+	case 'p':
+		cli_list(optarg, &w->passes, &w->sel.npasses);
+		break;
+	case 'i':
+		cli_list(optarg, &w->ios, &w->sel.nios);
+		break;
+	case 's':
+		w->sel.nsteps = cli_ints("--step", optarg, &w->steps);
+		break;
+	case 'r':
+		w->sel.nranks = cli_ints("--rank", optarg, &w->ranks);
+		break;
+	case 'f':
+		w->format = optarg;
+		break;
+	case 259:
+		w->pattern = optarg;
+		break;
+	case 262:
+		w->names = optarg;
+		break;
+	case 258:
+		w->with_payload = true;
+		break;
+	case 266:
+		job->outputs = true;
+		break;
+	case 263:
+		w->following = true;
+		break;
+	case 264:
+		w->with_payload = true;
+		cli_list(optarg, &job->keep, &job->nkeep);
+		break;
+	case 260:
+		cli_append(&w->folders, &w->nfolders, optarg);
+		break;
+	case 261:
+		w->probing = true;
+		break;
+	case 265:
+		w->known = true;
+		break;
+	case 'l':
+		list_formats();
+	}
+}
+
+/* Do the options and operands go together? What prints something else than a dump ends here. */
+static void
+check(struct wish *w, char **operand, int n)
+{
+	struct acc_select *sel = &w->sel;
+	if (w->known)
+		list_known(operand);
+	check_words("--kind", w->kinds, sel->nkinds, kind_words);
+	check_words("--pass", w->passes, sel->npasses, pass_words);
+	check_words("--io", w->ios, sel->nios, io_words);
+	if (w->pattern != NULL && w->names != NULL)
+		cli_usage("only one of --regex and --name-regex");
+	if (n == 0)
+		cli_usage("no dump is named");
+	if (w->following && (w->with_payload || n > 1))
+		cli_usage("--follow: of one recording, and without --inline");
+	if (w->probing)
+		probe_all(operand);
+	sel->ops = w->ops, sel->kinds = w->kinds, sel->passes = w->passes, sel->ios = w->ios;
+	sel->steps = w->steps, sel->ranks = w->ranks;
+}
+
+static void
+open_job(struct job *job, const struct wish *w, char **operand)
+{
+	struct acc_err e = {0};
+	job->ctx = acc_dump_open(&w->sel, emit, trouble, job, &e);
+	if (job->ctx == NULL)
+		cli_die_err(&e);
+	if (w->following)
+		acc_dump_follow(job->ctx);
+	if (w->pattern != NULL && acc_dump_pattern(job->ctx, w->pattern, &e) < 0)
+		cli_die_err(&e);
+	if (w->names != NULL && acc_dump_names(job->ctx, w->names, &e) < 0)
+		cli_die_err(&e);
+	if (w->with_payload && (job->payload = acc_inline_open(cli_tmpdir(), &e)) == NULL)
+		cli_die_err(&e);
+	if (w->with_payload)
+		allow(job, operand, w->folders, w->nfolders);
+}
+
 int
 main(int argc, char **argv)
 {
 	struct job job = {.argc = argc, .argv = argv};
-	struct acc_select sel = {0};
-	const char **ops = NULL, **kinds = NULL, **passes = NULL, **ios = NULL;
-	int64_t *steps = NULL, *ranks = NULL;
-	const char *format = NULL, *pattern = NULL, *names = NULL;
-	const char **folders = NULL;
-	size_t nfolders = 0;
-	bool with_payload = false, probing = false, following = false, known = false;
+	struct wish w = {0};
 	struct acc_err e = {0};
-	for (int c; (c = cli_getopt(argc, argv, &cli)) != -1;) {
-		switch (c) {
-		case 'o':
-			cli_list(optarg, &ops, &sel.nops);
-			break;
-		case 256:
-			sel.from = optarg;
-			break;
-		case 257:
-			sel.to = optarg;
-			break;
-		case 'k':
-			cli_list(optarg, &kinds, &sel.nkinds);
-			break;
-		case 'p':
-			cli_list(optarg, &passes, &sel.npasses);
-			break;
-		case 'i':
-			cli_list(optarg, &ios, &sel.nios);
-			break;
-		case 's':
-			sel.nsteps = cli_ints("--step", optarg, &steps);
-			break;
-		case 'r':
-			sel.nranks = cli_ints("--rank", optarg, &ranks);
-			break;
-		case 'f':
-			format = optarg;
-			break;
-		case 259:
-			pattern = optarg;
-			break;
-		case 262:
-			names = optarg;
-			break;
-		case 258:
-			with_payload = true;
-			break;
-		case 266:
-			job.outputs = true;
-			break;
-		case 263:
-			following = true;
-			break;
-		case 264:
-			with_payload = true;
-			cli_list(optarg, &job.keep, &job.nkeep);
-			break;
-		case 260:
-			cli_append(&folders, &nfolders, optarg);
-			break;
-		case 261:
-			probing = true;
-			break;
-		case 265:
-			known = true;
-			break;
-		case 'l':
-			list_formats();
-		}
-	}
-	if (known)
-		list_known(argv + optind);
-	check_words("--kind", kinds, sel.nkinds, kind_words);
-	check_words("--pass", passes, sel.npasses, pass_words);
-	check_words("--io", ios, sel.nios, io_words);
-	if (pattern != NULL && names != NULL)
-		cli_usage("only one of --regex and --name-regex");
-	if (optind == argc)
-		cli_usage("no dump is named");
-	if (following && (with_payload || optind + 1 < argc))
-		cli_usage("--follow: of one recording, and without --inline");
-	if (probing)
-		probe_all(argv + optind);
-	sel.ops = ops, sel.kinds = kinds, sel.passes = passes, sel.ios = ios;
-	sel.steps = steps, sel.ranks = ranks;
-	job.ctx = acc_dump_open(&sel, emit, trouble, &job, &e);
-	if (job.ctx == NULL)
-		cli_die_err(&e);
-	if (following)
-		acc_dump_follow(job.ctx);
-	if (pattern != NULL && acc_dump_pattern(job.ctx, pattern, &e) < 0)
-		cli_die_err(&e);
-	if (names != NULL && acc_dump_names(job.ctx, names, &e) < 0)
-		cli_die_err(&e);
-	if (with_payload && (job.payload = acc_inline_open(cli_tmpdir(), &e)) == NULL)
-		cli_die_err(&e);
-	if (with_payload)
-		allow(&job, argv + optind, folders, nfolders);
+	for (int c; (c = cli_getopt(argc, argv, &cli)) != -1;)
+		option(&w, &job, c);
+	check(&w, argv + optind, argc - optind);
+	open_job(&job, &w, argv + optind);
 	for (int i = optind; i < argc; i++) {
 		e = (struct acc_err){0};
-		if (acc_dump_read(job.ctx, argv[i], format, &e) < 0)
+		if (acc_dump_read(job.ctx, argv[i], w.format, &e) < 0)
 			trouble(&job, &e);
 	}
 	e = (struct acc_err){0};
-	if (with_payload && acc_inline_data(job.payload, emit_data, trouble, &job, &e) < 0)
+	if (w.with_payload && acc_inline_data(job.payload, emit_data, trouble, &job, &e) < 0)
 		cli_die_err(&e);
 	if (acc_dump_count(job.ctx) == 0 && !job.trouble) {
 		cli_warn("no record: the dump is empty, or nothing in it was selected");
@@ -365,7 +390,7 @@ main(int argc, char **argv)
 	cli_status(output(&job), job.trouble ? 2 : acc_dump_status(job.ctx));
 	acc_dump_close(job.ctx);
 	acc_inline_close(job.payload);
-	free(folders), free(job.keep), free(ops), free(kinds), free(passes), free(ios), free(steps),
-		free(ranks);
+	free(w.folders), free(job.keep), free(w.ops), free(w.kinds), free(w.passes), free(w.ios),
+		free(w.steps), free(w.ranks);
 	return cli_finish(job.out);
 }
