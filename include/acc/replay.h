@@ -217,7 +217,9 @@ enum acc_op_flags {
 	ACC_KEEPS_NAN = 131072,
 	/* It tells itself, by r->tangent, how its outputs change, also where it rounds on the way: of slopes that are
 	 * made of what was rounded nobody else knows what is left of them. */
-	ACC_TANGENT = 262144
+	ACC_TANGENT = 262144,
+	/* Its magnitudes hold what each of its steps rounds, forward: in 16 bits, what is beyond is no such rounding. */
+	ACC_EVERY_STEP = 524288
 };
 
 /* An element's place, taken apart as ((a * B) + b) * C + c: what is `in` the block number. */

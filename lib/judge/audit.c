@@ -62,6 +62,18 @@ acquit(const struct scan *s, const struct acc_item *it, struct suspect *x)
 		x->margin = -LIMIT_CERTAIN;
 }
 
+/* Does the audit know what each step of this one's operator rounds? */
+static bool
+tells_each_step(const struct scan *s, const struct acc_item *it)
+{
+	struct acc_rec *r;
+	if (s->c->call[it->call].backward || acc_case_record(s->c, it, &r, NULL) < 0)
+		return false;
+	const struct acc_op *row = acc_op_find(
+		acc_get_text(r, acc_rec_is(r, "pair") ? "a." : "", "op"));
+	return row != NULL && (row->flags & ACC_EVERY_STEP) != 0;
+}
+
 /* An operator of several steps may round each of them to 16 bits, as some devices do: the audit learns
  * that from others of its class, but not from few. Of f32 operators among those of 16 bits it does
  * not believe it. */
@@ -73,7 +85,8 @@ rounds_each_step(const struct scan *s, const struct acc_item *it)
 	double steps = k->steps * (k->backward ? 2 : 1);
 	double may = LIMIT_STEP_U * unit * sqrt(steps);
 	double most = fmax(LIMIT_MARGIN_MAX * may, LIMIT_STEP_MOST * unit * steps);
-	if (!acc_unit_low(unit) || k->steps <= 1 || it->measure != ACC_BY_TENSOR)
+	if (!acc_unit_low(unit) || k->steps <= 1 || it->measure != ACC_BY_TENSOR ||
+		tells_each_step(s, it))
 		return false;
 	/* How far apart the sides are holds what came in, too; how far it is from its own inputs does not. */
 	return (it->rms <= may && it->max <= most) || (it->own_rms <= may && it->own_max <= most);
@@ -330,8 +343,10 @@ acc_audit_open_question(struct scan *s, const struct suspect *x, struct acc_err 
 		return "; it passes recomputation from its own inputs, and these agree: is each in its place?";
 	if (acc_acquitted(it))
 		return "; it passes recomputation from its own inputs";
-	if (it->audit[ACC_A] > 1)
+	if (it->audit[ACC_A] > 1 && it->audit[ACC_B] > 1)
 		return "; both sides fail recomputation from their own inputs";
+	if (it->audit[ACC_A] > 1)
+		return "; it fails recomputation from its own inputs, by no more than rounding may take it";
 	if (acc_case_record(s->c, it, &r, e) < 0)
 		return NULL;
 	const char *why = acc_got(

@@ -186,6 +186,11 @@
 		"times the root mean square of what both sides round: an element that differs by more", \
 		"of a million errors by the normal law the largest is 4.9 times it, and one in 16 bits has 1.7 times" \
 		" the mean's; as stands-out of accaudit") \
+	X(ACQUIT, 0.5, \
+		"of its limit in f32: an output that is further off is not right for that alone, but as the sides differ", \
+		"often-rms of accaudit was set by experience; half of it is 1e-6, where fast functions are") \
+	X(ACQUIT_BENCH, 16, "times as far from what its inputs give as the bench: the same", \
+		"two kernels of one kind are nearer to each other: of what rounds alike, the quotient is about 1") \
 	X(OWN_PRODUCT, 8, \
 		"units of what is summed up: a product that is so near to what its own inputs give is right", \
 		"as once-rms of accaudit: what f32 leaves of it") \

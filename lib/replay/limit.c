@@ -187,12 +187,14 @@ learn(struct acc_audited **v, size_t n, bool wide, double *room)
 	}
 }
 
-/* Does it fit only a device that rounds every step, and adds up in 16 bits? Errors of either sign. */
+/* Does it fit only a device that rounds every step? Errors of either sign. One that adds up in 16 bits, too, is off by more
+ * than its magnitudes tell: its limit is larger. */
 static bool
-needs_steps(const struct acc_audited *v)
+needs_steps(const struct acc_audited *v, bool sums)
 {
 	return v->low && (v->rms > v->limit || v->max > v->limit_max) &&
-	       v->coarse_rms <= v->limit * sqrt(v->steps) && v->coarse_max <= v->limit_max;
+	       v->coarse_rms <= v->limit * (sums ? sqrt(v->steps) : 1) &&
+	       v->coarse_max <= v->limit_max;
 }
 
 /* Does it show that its operator, though of several steps, rounds once? */
@@ -219,7 +221,7 @@ class_rounds_once(struct acc_audited *const *p, size_t m, const struct acc_audit
 
 /* In 16 bits, of any class: where that is what some calls show forward, it is the device's way, and
  * whoever needs it is measured so. What is several operators in turn explains much with it, so two such
- * calls show nothing. Nor is one of a class accused of it that shows nothing else. */
+ * calls show nothing. Nor is one of a class accused of it that shows nothing else, as far as its own steps take it. */
 static void
 learn_steps(struct acc_audited **p, size_t m)
 {
@@ -227,14 +229,14 @@ learn_steps(struct acc_audited **p, size_t m)
 	const char *cls = NULL;
 	bool once = false;
 	for (size_t i = 0; i < m; i++)
-		if (!p[i]->backward && p[i]->call != last && needs_steps(p[i])) {
+		if (!p[i]->backward && p[i]->call != last && needs_steps(p[i], true)) {
 			calls++;
 			plain += !p[i]->in_steps;
 			last = p[i]->call;
 		}
 	const bool usual = calls >= LIMIT_LEARN_CALLS || plain >= LIMIT_LOW_STEP_CALLS;
 	for (size_t i = 0; i < m; i++) {
-		if (!needs_steps(p[i]) || (!usual && !p[i]->tells_steps))
+		if (!needs_steps(p[i], usual) || (!usual && !p[i]->tells_steps))
 			continue;
 		if (!usual && (cls == NULL || strcmp(cls, p[i]->cls) != 0)) {
 			cls = p[i]->cls;
@@ -244,7 +246,7 @@ learn_steps(struct acc_audited **p, size_t m)
 			continue;
 		p[i]->rms = p[i]->coarse_rms;
 		p[i]->max = p[i]->coarse_max;
-		p[i]->limit *= sqrt(p[i]->steps);
+		p[i]->limit *= usual ? sqrt(p[i]->steps) : 1;
 	}
 }
 

@@ -546,12 +546,22 @@ for name, alpha in (("alpha", -0.001), ("alpha-one", -1.0)):
 
 # What only adds rounds once, and the audit's limit needs no margin for more.
 for name, key, err in (("once-twice", "Tensor.__add__.0.forward", 3.6), ("once-cast", "Tensor.__add__.0.forward", 2.1),
-                       ("often-twice", "Functional.gelu.0.forward", 3.6)):
+                       ("often-twice", "Functional.mish.0.forward", 3.6),
+                       ("often-told", "Functional.gelu.0.forward", 3.6)):
     s = Stream()
     s.op(key, [("x", 2e-3, low), ("y", 2e-3, low)],
          [("z", 4e-3, dict(low, a_audit__ok=False, a_audit__err=err, a_audit__limit=1.6, a_audit__err_max=err,
                            a_audit__limit_max=4.0, b_audit__ok=True, b_audit__err=0.5, b_audit__limit=1.6,
                            b_audit__err_max=1.0, b_audit__limit_max=4.0))])
+    s.write(name)
+
+# Near the limit that has room for the roughest kernels, and the bench is not: how far the sides are apart decides.
+for name, bench in (("rough-alone", 0.3), ("rough-both", 20.0)):
+    s = Stream()
+    s.op("Torch.exp.0.forward", [("x", 0.0, {})],
+         [("z", 3.5e-6, dict(a_audit__ok=True, a_audit__err=36.0, a_audit__limit=40.0, a_audit__err_max=80.0,
+                           a_audit__limit_max=200.0, b_audit__ok=True, b_audit__err=bench, b_audit__limit=40.0,
+                           b_audit__err_max=1.0, b_audit__limit_max=200.0))])
     s.write(name)
 
 # Attention that the bench computes in parts; its inputs agree, and what the device made of them is right

@@ -405,7 +405,7 @@ response_blocks(struct acc_replay *r, const char *name, struct acc_blocks *in,
 #define NORM(n, s, f, b, w) \
 	{ \
 		.names = n, .sig = s, .cls = "norm", .rounding = ACC_FEW, .eval = f, .blocks = b, \
-		.flags = ACC_TELLS_STEPS | ACC_LESS_MEAN | \
+		.flags = ACC_TELLS_STEPS | ACC_EVERY_STEP | ACC_LESS_MEAN | \
 			 (f == layer_norm && (int)(w) == (int)LAYER ? ACC_GATHERS : 0), \
 		.which = w, .cut = f == layer_norm ? layer_cut : NULL \
 	}
