@@ -123,12 +123,14 @@ unsure(const struct acc_adjoint *a, const struct step *st, uint32_t k, size_t in
 {
 	double x2 = a->x->v[in] * a->x->v[in],
 	       sum = fabs(a->gout[k]->v[out]) * blur(st, k, in, out);
-	/* The evaluation is as exact as the largest number on the way. */
+	/* The evaluation is as exact as the largest number on the way, and no finer than a double is. */
 	const double *mag = a->t->formed->ref[k].mag;
-	if (mag != NULL && !a->linear && st->up[in] != a->x->v[in])
-		sum += fabs(a->gout[k]->v[out]) * 0x1p-52 *
-		       fmax(mag[out], fmax(fabs(st->fup[k].v[out]), fabs(a->x->v[in]))) /
-		       fabs(st->up[in] - a->x->v[in]);
+	if (mag != NULL && !a->linear && st->up[in] != a->x->v[in]) {
+		const double most = fmax(mag[out],
+			fmax(fabs(st->fup[k].v[out]), fabs(a->x->v[in])));
+		sum += (0x1p-52 * most + 0x1p-1074) / fabs(st->up[in] - a->x->v[in]) *
+		       fabs(a->gout[k]->v[out]);
+	}
 	if (a->t->r.op->terms != NULL && !a->linear && a->gout[k]->v[out] != 0) {
 		const struct acc_steep at = {a->name, a->x->v[in], st->fup[k].v[out],
 			ref / a->gout[k]->v[out]};

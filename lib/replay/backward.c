@@ -130,6 +130,18 @@ list_gradients(struct acc_trial *t, const struct acc_dense **g, const char **why
 	return true;
 }
 
+/* Of a quotient that is rounded to a whole number, the gradient is 0 in any library. */
+static bool
+is_rounded(struct acc_trial *t)
+{
+	struct acc_str mode;
+	const char *why = t->r.why;
+	const bool rounded = strstr(t->r.op->sig, "rounding_mode") != NULL &&
+			     acc_arg_text(&t->r, "rounding_mode", &mode) > 0 && mode.n > 0;
+	t->r.why = why;
+	return rounded;
+}
+
 void
 acc_adjoint_by(struct acc_adjoint *a, struct acc_str mode)
 {
@@ -140,7 +152,7 @@ acc_adjoint_by(struct acc_adjoint *a, struct acc_str mode)
 	a->sloped = acc_str_is(mode, "prod") && acc_slope_applies(a->t);
 	a->one_by_one = acc_unit_low(a->unit) && (op->flags & ACC_GATHERS) != 0 &&
 			(a->linear || strcmp(op->cls, "norm") != 0);
-	a->flat = acc_str_is(mode, "flat");
+	a->flat = acc_str_is(mode, "flat") || is_rounded(a->t);
 	a->same = acc_str_is(mode, "same");
 	a->work = acc_work_unit(a->unit);
 }

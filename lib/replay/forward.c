@@ -206,6 +206,19 @@ squares(void *arg, struct acc_held *h)
 	return 0;
 }
 
+/* Which powers a norm sums up. */
+static double
+order(struct acc_trial *t)
+{
+	double p = 2;
+	const char *why = t->r.why;
+	if (!acc_str_is(t->r.name, "norm") && !acc_str_is(t->r.name, "vector_norm"))
+		return p;
+	acc_arg_float(&t->r, "p", &p);
+	t->r.why = why;
+	return isfinite(p) ? p : 2;
+}
+
 static struct yardstick
 yardstick(const struct acc_trial *t, enum acc_dtype own, bool wild)
 {
@@ -265,6 +278,7 @@ judge_formed(struct acc_trial *t, const struct acc_formed *f, uint32_t k,
 				 !acc_audit_row()->finite(ref->v, rec->n))) {
 		acc_each_held(t->j->fwd.in, t->j->fwd.nin, squares, &own.top);
 		acc_each_held(t->j->fwd.kw, t->j->fwd.nkw, squares, &own.top);
+		own.top = fmax(own.top, pow(own.top, order(t) / 2));
 	}
 	/* What cannot be told leaves the element out. */
 	for (size_t i = 0; i < ref->n; i++)

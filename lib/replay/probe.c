@@ -300,6 +300,13 @@ compare(struct acc_adjoint *a, struct probe *p)
 			leave(a, p, i);
 			continue;
 		}
+		/* What is divided by a length that is near the largest number is no normal one. */
+		if (lengths &&
+			sqrt(s->x2 / (double)(s->nx + (s->nx == 0))) * acc_tiny_of(a->gin->dtype) >
+				a->unit) {
+			leave(a, p, i);
+			continue;
+		}
 		if (by_length && s->x2 < shortest * shortest * (double)s->nx) {
 			leave(a, p, i);
 			continue;
@@ -315,7 +322,8 @@ compare(struct acc_adjoint *a, struct probe *p)
 			leave(a, p, i);
 			continue;
 		}
-		if (s->wild || (s->gwild && sqrt(s->out2) > max / 4)) {
+		if (s->wild ||
+			(s->gwild && (sqrt(s->out2) > max / 4 || s->noise > sqrt(s->out2)))) {
 			leave(a, p, i); /* it overflows, or may */
 			/* As what it was given does: no element of it is finite. */
 			if (s->wild && s->finite == 0 && s->nx > 0) {

@@ -44,6 +44,18 @@ length(const double *x, const double *y, size_t n, double add)
 	return sqrt(sq);
 }
 
+/* What padding is multiplied with may be left out: a weight that is NaN or Inf makes NaN of it, or nothing. */
+static double
+unpadded(const struct acc_product *p, const double *x, const double *y, size_t at, double sum)
+{
+	double s = 0;
+	if (!isnan(sum) || p->xfrom == NULL)
+		return sum;
+	for (size_t k = 0; k < p->nk; k++)
+		s += p->xfrom[at + p->xk[k]] == SIZE_MAX ? 0 : x[k] * y[k];
+	return s;
+}
+
 /* So many columns of y are gathered at a time: then rows of x are read once for all of them. */
 enum { COLUMNS = 16 };
 
@@ -86,6 +98,8 @@ acc_product_eval(struct acc_replay *r, struct acc_dense *out)
 							     : p.beta * p.bias[p.bb[b] + p.bm[i] +
 										p.bn[j0 + j]];
 					acc_audit_row()->dot(x, y[j], p.nk, &sum, &abs);
+					if (r->rec[0].v != NULL && !isnan(r->rec[0].v[o]))
+						sum = unpadded(&p, x, y[j], p.xb[b] + p.xm[i], sum);
 					out[0].v[o] = p.alpha * sum + add;
 					if (out[0].mag != NULL)
 						out[0].mag[o] = fabs(p.alpha) *

@@ -256,6 +256,13 @@ choose_number(struct acc_replay *r, const struct acc_dense *out,
 		r->guess = value[k];
 }
 
+/* Whole numbers are cast to the dtype of the result, before anything is made of them. */
+static bool
+is_cast(const struct acc_dense *out, const struct acc_dense *in)
+{
+	return acc_is_float(out->dtype) && !acc_is_float(in->dtype);
+}
+
 static int
 binary(struct acc_replay *r, struct acc_dense *out)
 {
@@ -277,16 +284,20 @@ binary(struct acc_replay *r, struct acc_dense *out)
 	choose_number(r, out, in, round, value);
 	if (!acc_is_float(out->dtype)) /* a factor of whole numbers is one */
 		alpha = trunc(alpha);
+	const bool cast[2] = {is_cast(out, in[0]), is_cast(out, in[1])};
 	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b)) {
-		double y = alpha * in[1]->v[b.at[1]], x = apply(which, in[0]->v[b.at[0]], y);
+		const double v[2] = {in[0]->v[b.at[0]], in[1]->v[b.at[1]]};
+		const double a = cast[0] ? acc_round_to(out->dtype, v[0]) : v[0];
+		double y = alpha * (cast[1] ? acc_round_to(out->dtype, v[1]) : v[1]),
+		       x = apply(which, a, y);
 		out->v[i] = round != NULL ? round(x) : x;
 		/* Made of a quotient that overflows. */
 		if ((which == FMOD || which == REMAINDER) && out->mag != NULL &&
-			fabs(in[0]->v[b.at[0]] / y) > acc_max_of(out->dtype) / 2 &&
-			r->rec[0].v != NULL && !isfinite(r->rec[0].v[i]))
+			fabs(a / y) > acc_max_of(out->dtype) / 2 && r->rec[0].v != NULL &&
+			!isfinite(r->rec[0].v[i]))
 			out->mag[i] = INFINITY;
 		if (round != NULL && out->mag != NULL && acc_is_float(out->dtype))
-			out->mag[i] = step_near(out, in[0]->v[b.at[0]], y);
+			out->mag[i] = step_near(out, a, y);
 		if (alpha != 1 && out->mag != NULL) /* it may be rounded before it is added */
 			out->mag[i] = acc_roundings(r, out->dtype) * fabs(y);
 	}
@@ -417,11 +428,11 @@ power_terms(struct acc_replay *r, const struct acc_steep *at)
 {
 	if (strcmp(at->name, "input") != 0) /* y log(x), each of which was rounded */
 		return 2 * fabs(at->slope);
-	if (!(at->x > 0) || at->y == 0 || at->slope == 0)
+	if (!(at->x > 0) || at->y == 0)
 		return 0;
 	const enum acc_dtype t = r->rec[0].dtype;
 	const double off = fabs((at->slope * at->x / at->y - 1) * log(at->x));
-	const double power = log(fabs(at->y / at->x)) + 2 * acc_unit(t) * off;
+	const double power = log(fabs(at->y)) - log(at->x) + 2 * acc_unit(t) * off;
 	return power < log(acc_max_of(t) / 2) ? fabs(at->slope) * off : INFINITY;
 }
 
@@ -430,6 +441,14 @@ static double
 square_terms(struct acc_replay *r, const struct acc_steep *at)
 {
 	return fabs(at->slope) * (1 + lost(r->rec[0].dtype, at->x * at->x));
+}
+
+/* What is moved and leaves the result where it was itself is next to a bound, or to what it bounds: either side's slope is right. */
+static double
+bound_terms(struct acc_replay *r, const struct acc_steep *at)
+{
+	(void)r;
+	return at->y == at->x ? INFINITY : 0;
 }
 
 /* The slope along the first is 1. */
@@ -520,6 +539,7 @@ const struct acc_op acc_ops_arithmetic[] = {
 		.rounding = ACC_EXACT,
 		.eval = ternary,
 		.cut = acc_cut_point,
+		.terms = bound_terms,
 		.which = CLAMP},
 	{.names = NULL},
 };

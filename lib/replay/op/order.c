@@ -315,6 +315,21 @@ search(const double *s, size_t n, double x, bool right)
 	return (double)from;
 }
 
+/* The same as torch has it, where NaN is neither greater nor less than any. */
+static double
+search_unordered(const double *s, size_t n, double x, bool right)
+{
+	size_t from = 0;
+	while (n > 0) {
+		size_t half = n / 2;
+		const double at = s[from + half];
+		bool up = right ? !(at > x) : !(at >= x);
+		from += up ? half + 1 : 0;
+		n = up ? n - half - 1 : half;
+	}
+	return (double)from;
+}
+
 static int
 searchsorted(struct acc_replay *r, struct acc_dense *out)
 {
@@ -331,8 +346,13 @@ searchsorted(struct acc_replay *r, struct acc_dense *out)
 		(s->ndim > 1 && (each == 0 || s->n / len != x->n / each)))
 		return acc_cannot(r, "its inputs do not fit each other");
 	right |= acc_str_is(side, "right");
-	for (size_t i = 0; i < x->n; i++)
-		out->v[i] = search(s->v + (s->ndim > 1 ? i / each * len : 0), len, x->v[i], right);
+	for (size_t i = 0; i < x->n; i++) {
+		const double *in = s->v + (s->ndim > 1 ? i / each * len : 0);
+		const double other = search_unordered(in, len, x->v[i], right);
+		out->v[i] = search(in, len, x->v[i], right);
+		if (r->rec[0].v != NULL && r->rec[0].v[i] == other)
+			out->v[i] = other;
+	}
 	return 0;
 }
 

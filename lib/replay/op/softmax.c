@@ -126,7 +126,8 @@ cut(struct acc_replay *r, struct acc_cut *c)
 #define ROW(n, s, w) \
 	{ \
 		.names = n, .sig = s, .cls = "softmax", .rounding = ACC_FEW, .eval = softmax, \
-		.flags = ACC_UNIT_SCALE | (w == LOG_SOFTMAX ? ACC_SAVES_LOG : ACC_SAVES_OUTPUT), \
+		.flags = ACC_UNIT_SCALE | \
+			 (w == LOG_SOFTMAX ? ACC_SAVES_LOG | ACC_TELLS_STEPS : ACC_SAVES_OUTPUT), \
 		.blocks = blocks, .which = w, .cut = cut \
 	}
 const struct acc_op acc_ops_softmax[] = {
