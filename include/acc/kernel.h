@@ -52,7 +52,7 @@ struct acc_one {
 
 /* Of a pair: d = a - b over the elements where both are finite ("used"). */
 struct acc_two {
-	uint64_t n, used; /* components, if complex */
+	uint64_t n, used;
 	/* Equal bits, after rounding to the coarser dtype where they differ; any NaN equals any
 	 * NaN, -0 is not +0. Integers by value. */
 	uint64_t same;
@@ -72,8 +72,8 @@ struct acc_two {
 	uint64_t outside;        /* of all n: not(|d| <= atol + rtol |b|), or kinds differ */
 	/* Over used: distance in units of the last place of the coarser dtype (the one of larger
 	 * eps; of an integer and a float, the float): how many of its numbers further, where
-	 * -0 = +0 and what is beyond its range is one further than its largest. Two integers:
-	 * |a - b|, exactly. Bin 0 is 0, bin k is [2^(k-1), 2^k). */
+	 * -0 = +0 and what is beyond its range is one further than its largest; of complex numbers the farther
+	 * component's. Two integers: |a - b|, exactly. Bin 0 is 0, bin k is [2^(k-1), 2^k). */
 	uint64_t ulp_max, ulp_max_at;
 	uint64_t ulp[ACC_ULP_BINS];
 	/* e = |d| / (|b| + scale), for attribution */

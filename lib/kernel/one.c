@@ -119,9 +119,8 @@ wide_block(const struct acc_row *row, struct acc_one *o, double *x, size_t n, do
 	acc_one_block(o, &r, n);
 }
 
-/* |z|, without overflow or underflow on the way. */
-static double
-modulus(double re, double im)
+double
+acc_modulus(double re, double im)
 {
 	double x = fabs(re), y = fabs(im), big = x > y ? x : y;
 	if (isinf(x) || isinf(y))
@@ -146,7 +145,7 @@ acc_kernel_abs(enum acc_dtype t, const void *p, size_t n, double *out)
 		bool complex = acc_dtype_of(t)->cls == 'C';
 		acc_wide_load(acc_component(t), b + off * size, complex ? 2 * m : m, x);
 		for (size_t i = 0; i < m; i++)
-			out[off + i] = complex ? modulus(x[2 * i], x[2 * i + 1]) : fabs(x[i]);
+			out[off + i] = complex ? acc_modulus(x[2 * i], x[2 * i + 1]) : fabs(x[i]);
 	}
 }
 
@@ -162,7 +161,7 @@ wide_one(const struct acc_row *row, enum acc_dtype t, const uint8_t *p, size_t n
 		acc_wide_load(acc_component(t), p + off * acc_dtype_of(t)->size,
 			complex ? 2 * m : m, x);
 		for (size_t i = 0; complex && i < m; i++)
-			x[i] = modulus(x[2 * i], x[2 * i + 1]);
+			x[i] = acc_modulus(x[2 * i], x[2 * i + 1]);
 		wide_block(row, out, x, m, largest);
 	}
 }

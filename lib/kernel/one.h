@@ -18,6 +18,8 @@ size_t acc_one_odd_block(const struct acc_row *row, struct acc_one *o, struct ac
 size_t acc_pad_block(const float **x, size_t n, float *buf);
 /* The first set bit from `from` on, or at least n. */
 size_t acc_next_bit(const uint64_t *bits, size_t from, size_t n);
+/* |z|, without overflow or underflow on the way. */
+double acc_modulus(double re, double im);
 void acc_one_run(const struct acc_row *row, enum acc_dtype t, const void *p, size_t n,
 	struct acc_one *out);
 void acc_two_run(const struct acc_row *row, enum acc_dtype ta, const void *a, enum acc_dtype tb,

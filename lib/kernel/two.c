@@ -68,11 +68,11 @@ coarser(enum acc_dtype a, enum acc_dtype b)
 
 /* Equal bytes: every sum is one of a side's own. */
 static void
-same_bytes(const struct acc_two_job *j, size_t n)
+same_bytes(const struct acc_two_job *j, enum acc_dtype t, size_t n)
 {
 	struct acc_one side;
 	struct acc_two *o = j->out;
-	acc_one_run(j->row, j->ta, j->a, n, &side);
+	acc_one_run(j->row, t, j->a, n, &side);
 	o->used = n - side.nan - side.posinf - side.neginf;
 	o->same = n;
 	o->dot = o->aa = o->bb = side.sumsq;
@@ -105,19 +105,17 @@ acc_two_run(const struct acc_row *row, enum acc_dtype ta, const void *a, enum ac
 	j.ca = acc_codes_of(j.ta);
 	j.cb = acc_codes_of(j.tb);
 	j.cc = j.coarse == j.ta ? j.ca : j.cb;
-	j.f32 = za == zb && acc_is_narrow(j.ta) && acc_is_narrow(j.tb) &&
+	j.f32 = !za && !zb && acc_is_narrow(j.ta) && acc_is_narrow(j.tb) &&
 		acc_dtype_of(j.ta)->cls == 'F' && acc_dtype_of(j.tb)->cls == 'F';
-	out->n = n * j.per;
+	out->n = n;
 	if (same) {
-		same_bytes(&j, out->n);
+		same_bytes(&j, ta, n);
 	} else if (j.f32) {
-		if (!za) {
-			j.oa = oa;
-			j.ob = ob;
-		}
-		acc_two_narrow(&j, out->n);
+		j.oa = oa;
+		j.ob = ob;
+		acc_two_narrow(&j, n);
 	} else {
-		acc_two_wide(&j, out->n);
+		acc_two_wide(&j, n * j.per);
 	}
 	if (j.oa == NULL) {
 		acc_one_run(row, ta, a, n, oa);

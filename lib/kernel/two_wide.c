@@ -94,7 +94,7 @@ largest(const struct acc_two_job *j, const struct work *w, size_t off, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		double d = fabs(w->d[i]), rel = acc_wide_r(w->d[i], w->b[i]);
 		double e = acc_wide_e(w->d[i], w->b[i], j->opt->scale);
-		uint64_t at = acc_two_job_place(j, off, i);
+		uint64_t at = acc_two_job_place(j, off, i * j->per);
 		if (d > o->max_absd) {
 			o->max_absd = d;
 			o->max_absd_at = at;
@@ -114,10 +114,10 @@ largest(const struct acc_two_job *j, const struct work *w, size_t off, size_t n)
 	}
 }
 
-/* The block's sums whose terms are squares and products, each of numbers times 2^k where they need it; they and
- * the distances are in `w` no more, then. */
+/* The block's sums whose terms are squares and products, and of distances if `apart`, each of numbers times 2^k where they
+ * need it; they and the distances are in `w` no more, then. */
 static void
-sums(struct acc_two_job *j, struct work *w, size_t n, struct acc_blk2 *r)
+sums(struct acc_two_job *j, struct work *w, size_t n, struct acc_blk2 *r, bool apart)
 {
 	struct acc_two *o = j->out;
 	struct acc_blk2 s = *r;
@@ -135,26 +135,79 @@ sums(struct acc_two_job *j, struct work *w, size_t n, struct acc_blk2 *r)
 	acc_sum_add_at(&o->dot, s.dot, -a - b);
 	acc_sum_add_at(&o->aa, s.a.sumsq, -2 * a);
 	acc_sum_add_at(&o->bb, s.b.sumsq, -2 * b);
-	acc_sum_add_at(&o->absd, s.absd, -d);
+	if (apart)
+		acc_sum_add_at(&o->absd, s.absd, -d);
 	acc_sum_add_at(&o->dd, s.dd, -2 * d);
 	r->dot = r->a.sumsq = r->b.sumsq = r->absd = r->dd = 0;
+}
+
+/* Element i, of one component or two, is not finite: which kind of pair that is. */
+static void
+add_kind(struct acc_kinds *k, struct work *w, size_t i, unsigned per)
+{
+	struct acc_kinds one = {0};
+	bool finite = true;
+	for (size_t c = i * per; c < (i + 1) * per; c++) {
+		finite &= isfinite(w->a[c]) && isfinite(w->b[c]);
+		acc_kinds_add(&one, w->a[c], w->b[c]);
+	}
+	if (finite)
+		return;
+	k->equal += one.diff == 0;
+	k->diff += one.diff > 0;
+	k->diff_unsigned += one.diff_unsigned > 0;
+	k->used--;
+	for (size_t c = i * per; c < (i + 1) * per; c++)
+		w->a[c] = w->b[c] = 0;
+}
+
+/* Complex: n components as elements, by their moduli; the farther component's units in the last place. */
+static void
+fold(const struct acc_two_job *j, const struct work *w, size_t n, struct work *z,
+	struct acc_ulps *u)
+{
+	u->same = 0;
+	for (size_t i = 0; i < n / 2; i++) {
+		const size_t x = 2 * i, y = x + 1;
+		z->a[i] = acc_modulus(w->a[x], w->a[y]);
+		z->b[i] = acc_modulus(w->b[x], w->b[y]);
+		z->d[i] = acc_modulus(w->d[x], w->d[y]);
+		z->ulp[i] = w->ulp[x] > w->ulp[y] ? w->ulp[x] : w->ulp[y];
+		u->same += w->ca[x] == w->cb[x] && w->ca[y] == w->cb[y];
+	}
+	j->row->ulp64(z->ulp, n / 2, u);
+}
+
+/* What is left of a block of them, whose squares and products were summed up as they are. */
+static struct work *
+by_modulus(struct acc_two_job *j, struct work *w, size_t n, struct acc_ulps *u, struct acc_blk2 *r)
+{
+	struct work *z = w + 1;
+	const size_t m = n / 2, padded = (m + 15) / 16 * 16;
+	struct acc_blk2 s = *r;
+	fold(j, w, n, z, u);
+	for (size_t i = m; i < padded; i++)
+		z->a[i] = z->b[i] = z->d[i] = 0;
+	sums(j, w, (n + 15) / 16 * 16, &s, false);
+	j->row->wide_two(z->a, z->b, z->d, padded, j->opt, r);
+	acc_sum_add(&j->out->absd, r->absd);
+	r->dot = r->a.sumsq = r->b.sumsq = r->absd = r->dd = 0;
+	return z;
 }
 
 static void
 block(struct acc_two_job *j, struct work *w, size_t off, size_t n)
 {
-	struct acc_kinds k = {0};
+	const size_t per = j->per, elements = n / per;
+	struct acc_kinds k = {.used = elements};
 	struct acc_ulps u;
 	struct acc_blk2 r;
 	struct acc_two *o = j->out;
 	load(j->ta, j->a, j->real_a, off, n, w->a);
 	load(j->tb, j->b, j->real_b, off, n, w->b);
-	k.used = j->row->finite_pairs(w->a, w->b, n);
-	for (size_t i = 0; k.used < n && i < n; i++)
-		if (!isfinite(w->a[i]) || !isfinite(w->b[i])) {
-			acc_kinds_add(&k, w->a[i], w->b[i]);
-			w->a[i] = w->b[i] = 0;
-		}
+	const bool finite = j->row->finite_pairs(w->a, w->b, n) == n;
+	for (size_t i = 0; !finite && i < elements; i++)
+		add_kind(&k, w, i, j->per);
 	codes(j, j->ta, j->a, off, w->a, n, w->ca);
 	codes(j, j->tb, j->b, off, w->b, n, w->cb);
 	distances(j, w, n, &u);
@@ -162,17 +215,21 @@ block(struct acc_two_job *j, struct work *w, size_t off, size_t n)
 	for (size_t i = n; i < padded; i++)
 		w->a[i] = w->b[i] = w->d[i] = 0;
 	j->row->wide_two(w->a, w->b, w->d, padded, j->opt, &r);
+	const size_t blank = (elements + 15) / 16 * 16 - k.used;
+	if (per == 2)
+		w = by_modulus(j, w, n, &u, &r);
 	if (r.maxd > o->max_absd || r.maxr > o->max_rel || r.maxe > o->max_e || u.max > o->ulp_max)
-		largest(j, w, off, n);
-	sums(j, w, padded, &r);
-	acc_two_job_add(j, &r, &k, padded - k.used);
-	acc_two_job_add_ulps(j, &u, &k, n - k.used);
+		largest(j, w, off, elements);
+	if (per == 1)
+		sums(j, w, padded, &r, true);
+	acc_two_job_add(j, &r, &k, blank);
+	acc_two_job_add_ulps(j, &u, &k, elements - k.used);
 }
 
 void
 acc_two_wide(struct acc_two_job *j, size_t n)
 {
-	struct work w;
+	struct work w[2]; /* the second for complex numbers alone */
 	for (size_t off = 0; off < n; off += ACC_BLOCK)
-		block(j, &w, off, n - off < ACC_BLOCK ? n - off : ACC_BLOCK);
+		block(j, w, off, n - off < ACC_BLOCK ? n - off : ACC_BLOCK);
 }

@@ -169,10 +169,16 @@ def one(out, side, t, vals):
     put(out, side + "sumsq", *exact([square(v) for v in dbl]))
 
 
-def two(out, ta, tb, A, B, scale, rtol, atol, alike):
-    f32 = alike and all(is_float(t) and t != "f64" for t in (ta, tb))
+def modulus(x, y):
+    return math.inf if math.isinf(x) or math.isinf(y) else abs(complex(x, y))
+
+
+def two(out, ta, tb, A, B, scale, rtol, atol, complex_numbers):
+    f32 = not complex_numbers and all(is_float(t) and t != "f64" for t in (ta, tb))
     T = np.float32 if f32 else np.float64
     ct = coarser(ta, tb)
+    if complex_numbers:
+        return two_complex(out, ct, A, B, scale, rtol, atol)
     n = len(A)
     used = [i for i in range(n) if math.isfinite(A[i]) and math.isfinite(B[i])]
     inside = set(used)
@@ -240,6 +246,58 @@ def two(out, ta, tb, A, B, scale, rtol, atol, alike):
 
 
 
+def two_complex(out, ct, A, B, scale, rtol, atol):
+    """By moduli; the farther component's units in the last place."""
+    n = len(A) // 2
+    used = [i for i in range(n) if all(math.isfinite(v) for v in (*A[2 * i:2 * i + 2], *B[2 * i:2 * i + 2]))]
+    inside = set(used)
+    alike = {c for c in range(2 * n) if A[c] == B[c] or (A[c] != A[c] and B[c] != B[c])}
+    same_kind = [i for i in range(n) if i not in inside and {2 * i, 2 * i + 1} <= alike]
+    diff = [i for i in range(n) if i not in inside and not {2 * i, 2 * i + 1} <= alike]
+    unsigned = [i for i in diff if any(c not in alike and not (math.isinf(A[c]) and math.isinf(B[c]))
+                                       for c in (2 * i, 2 * i + 1))]
+    put(out, "used", len(used), len(diff), len(unsigned))
+    parts = [c for i in used for c in (2 * i, 2 * i + 1)]
+    put(out, "dot", *exact([Fraction(A[c]) * Fraction(B[c]) for c in parts]))
+    put(out, "aa", *exact([square(A[c]) for c in parts]))
+    put(out, "bb", *exact([square(B[c]) for c in parts]))
+    d = {i: modulus(A[2 * i] - B[2 * i], A[2 * i + 1] - B[2 * i + 1]) for i in used}
+    b = {i: modulus(B[2 * i], B[2 * i + 1]) for i in used}
+    put(out, "absd", *exact([d[i] for i in used]))
+    put(out, "dd", *exact([square(Fraction(A[c]) - Fraction(B[c])) for c in parts]))
+
+    def best(vals):
+        m = max(vals.values(), default=0.0)
+        return (float(m), min(i for i in vals if vals[i] == m)) if m > 0 else (0.0, 0)
+
+    put(out, "maxd", *best(d))
+    r = {i: d[i] / b[i] for i in used if b[i] != 0}
+    e = {i: d[i] / (b[i] + scale) if d[i] != 0 else 0.0 for i in used}
+    put(out, "nrel", len(r), sum(1 for i in used if b[i] == 0 and d[i] != 0))
+    put(out, "rel", *exact(list(r.values())))
+    put(out, "maxr", *best(r))
+    both0 = sum(1 for i in used if b[i] == 0 and d[i] == 0)
+    put(out, "lt", both0 + sum(1 for v in r.values() if v < 0.001), both0 + sum(1 for v in r.values() if v < 0.005))
+    put(out, "outside", sum(1 for i in used if not d[i] <= atol + rtol * b[i]) + len(diff))
+    put(out, "ee", *exact([square(v) for v in e.values()]))
+    put(out, "maxe", *best(e))
+    u, same = {}, len(same_kind)
+    for i in used:
+        far, equal = 0, True
+        for c in (2 * i, 2 * i + 1):
+            oa, ob = ordinal(ct, A[c]), ordinal(ct, B[c])
+            alike_sign = math.copysign(1, A[c]) == math.copysign(1, B[c])
+            far = max(far, min(abs(oa - ob) if alike_sign else oa + ob, M64))
+            equal &= oa == ob and alike_sign
+        u[i] = far
+        same += equal
+    top = max(u.values(), default=0)
+    put(out, "ulp", same, top, min((i for i in used if u[i] == top), default=0) if top else 0)
+    bins = [0] * 65
+    for v in u.values():
+        bins[v.bit_length()] += 1
+    put(out, "bins", *(f"{k}:{v}" for k, v in enumerate(bins) if v))
+
 
 def case(f, name, ta, tb, n, seed, mb, ma=None, alt=0, xa=0, scale=0.5, rtol=1e-3, atol=1e-5, pokes=()):
     pa, pb = PART.get(ta, ta), PART.get(tb, tb)
@@ -268,7 +326,7 @@ def case(f, name, ta, tb, n, seed, mb, ma=None, alt=0, xa=0, scale=0.5, rtol=1e-
         B = [x for v in B for x in (v, 0.0)]
     if zb and not za:
         A = [x for v in A for x in (v, 0.0)]
-    two(out, pa, pb, A, B, scale, rtol, atol, za == zb)
+    two(out, pa, pb, A, B, scale, rtol, atol, za or zb)
     f.write(f"case {name} {ta} {tb} {n} {seed} {mb[0]:x} {mb[1]:x} {alt:x} {xa:x} {ma[0]:x} {ma[1]:x} "
             f"{float(scale).hex()} {float(rtol).hex()} {float(atol).hex()} {len(pokes)} {' '.join(pokes)}\n")
     f.write("\n".join(out) + "\n")

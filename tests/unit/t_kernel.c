@@ -17,7 +17,7 @@ mix(uint64_t x)
 
 /* Of the bits of all results: one value for every row, compiler and machine. It changes when
  * the order of summation does, and with nothing else. */
-static const uint64_t BITS = 0x8f3ead56d28d5a2c;
+static const uint64_t BITS = 0xc9dc03af2555ebf6;
 static uint64_t digest;
 
 static void
