@@ -1000,9 +1000,27 @@ def contractions(s):
     s.do("Torch.msort", torch.msort, rand(4, 3))
 
 
+def counted(s):
+    """Small matrices, histograms, quantiles, the next number."""
+    for t in (f32, f64):
+        s.do("Torch.linalg.inv", torch.linalg.inv, rand(2, 4, 4).to(t))
+        s.do("Torch.inverse", torch.inverse, rand(3, 3).to(t))
+        s.do("Torch.logdet", torch.logdet, (rand(4, 4) * 0.2 + 2 * torch.eye(4)).to(t))
+        s.do("Torch.det", torch.det, rand(2, 3, 3).to(t))
+        s.do("Torch.quantile", torch.quantile, rand(4, 9).to(t), 0.3, dim=-1)
+        s.do("Torch.quantile", torch.quantile, rand(4, 9).to(t), 0.7, dim=0, keepdim=True, interpolation="nearest")
+        s.do("Torch.quantile", torch.quantile, rand(5).to(t), 0.5, interpolation="midpoint")
+        s.do("Torch.histc", torch.histc, rand(300).to(t), 10, -3, 3, grad=False)
+        s.do("Torch.histc", torch.histc, rand(300).to(t), bins=7, grad=False)
+        s.do("Torch.igamma", torch.igamma, rand(4, 5).abs().add(0.1).to(t), rand(4, 5).abs().mul(3).to(t), grad=False)
+    for t in (f32, f64, bf16):
+        x = torch.cat([rand(9), ids([0.0, 1.0, -1.0, inf, -inf, nan])]).to(t)
+        s.do("Torch.nextafter", torch.nextafter, x, x.flip(0), grad=False)
+
+
 FAMILIES = [scatters, orders, makers, patterns, distances, margins, hidden, lists, optimizers, rarer,
             fused, primitives, arranged, derivatives, positions, remaining, heads, recurrent, rounds,
-            steps, saturated, modules, left_out, contractions, unaudited, faults]
+            steps, saturated, modules, left_out, contractions, counted, unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]
