@@ -10,6 +10,8 @@
 #define OPTAX "jax", "optax", "0.2.8"
 #define KERAS "jax", "Keras", "3.15.1" /* whatever runs it */
 #define ONNX "onnx", "ONNX", "1.23.2"
+#define PADDLE "paddle", "Paddle", "3.3.1"
+#define GGML "ggml", "ggml", "2026.10" /* as xllamacpp 2026.10.11549 has it */
 
 #define STD "std var std_mean var_mean"
 
@@ -40,6 +42,7 @@ static const struct acc_default rows[] = {
 	{TORCH, "optim.Adagrad", "adagrad", "eps", "1e-10"},
 	{TORCH, "optim.RMSprop", "rmsprop", "alpha", "0.99"},
 	{TORCH, "optim.RMSprop", "rmsprop", "eps", "1e-08"},
+	{TORCH, "optim.Adadelta", "adadelta", "rho", "0.9"},
 
 	{MINDSPORE, "nn.GELU", "gelu", "approximate", "tanh"},
 	{MINDSPORE, "nn.LayerNorm", "layer_norm", "eps", "1e-07"},
@@ -79,6 +82,15 @@ static const struct acc_default rows[] = {
 
 	{ONNX, "AveragePool", "avg_pool2d", "count_include_pad", "False"},
 	{ONNX, "Adam", "adam adagrad", "eps", "1e-06"},
+
+	{PADDLE, "nn.AvgPool2D", "avg_pool2d", "count_include_pad", "False"},
+	{PADDLE, "optimizer.Adagrad", "adagrad", "eps", "1e-06"},
+	{PADDLE, "optimizer.RMSProp", "rmsprop", "alpha", "0.95"},
+	{PADDLE, "optimizer.RMSProp", "rmsprop", "eps", "1e-06"},
+	{PADDLE, "optimizer.Adadelta", "adadelta", "rho", "0.95"},
+
+	{GGML, "ggml_gelu", "gelu", "approximate", "tanh"},
+	{GGML, "ggml_opt_step_adamw", "adamw", "weight_decay", "0.0"},
 };
 
 const struct acc_default *

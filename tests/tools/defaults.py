@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The rows of lib/op/defaults.c, read off the libraries that this interpreter has: defaults.py
 
-    pip install mindspore==2.10.0 numpy==1.26.4; or keras==3.15.1 jax==0.10.2 flax==0.12.8 optax==0.2.8 onnx==1.23.2; or torch
+    pip install mindspore==2.10.0 numpy==1.26.4; or keras==3.15.1 jax==0.10.2 flax==0.12.8 optax==0.2.8 onnx==1.23.2; or torch;
+    or paddlepaddle==3.3.1; or xllamacpp==2026.10.11549 gguf==0.19.0
 
 An argument of torch's is found by what the library calls it; what means another thing is turned round (the momentum of others
 is the weight of the old statistics). Rows whose library is not there are counted, and not seen."""
@@ -12,11 +13,13 @@ import re
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 HERE = os.path.dirname(os.path.abspath(__file__))
-PACKAGE = {"torch": "torch", "MindSpore": "mindspore", "JAX": "jax", "flax": "flax", "optax": "optax", "Keras": "keras", "ONNX": "onnx"}
+PACKAGE = {"torch": "torch", "MindSpore": "mindspore", "JAX": "jax", "flax": "flax", "optax": "optax", "Keras": "keras", "ONNX": "onnx",
+           "Paddle": "paddlepaddle", "ggml": "xllamacpp"}
 # What torch's argument is called elsewhere.
 OTHER = {"eps": ("eps", "epsilon"), "alpha": ("alpha", "rho", "decay"), "negative_slope": ("negative_slope", "alpha"), "approximate": ("approximate",),
          "unbiased": ("unbiased", "ddof", "correction"), "padding": ("pad_mode", "padding"), "lr": ("lr",),
-         "initial_accumulator_value": ("initial_accumulator_value", "accum"), "momentum": ("momentum",)}
+         "initial_accumulator_value": ("initial_accumulator_value", "accum"), "momentum": ("momentum",),
+         "count_include_pad": ("count_include_pad", "exclusive")}
 
 
 def rows():
@@ -30,7 +33,7 @@ def found(library, api):
     if library == "ONNX":
         from onnx import defs
         return defs.get_schema(api) if defs.has(api) else defs.get_schema(api, domain="ai.onnx.preview.training")
-    at = __import__(PACKAGE[library])
+    at = __import__("paddle" if library == "Paddle" else PACKAGE[library])
     parts = api.split(".")
     if library == "flax":
         import flax.linen  # noqa: F401
@@ -51,7 +54,28 @@ def std_is_unbiased(f, library):
     return bool(abs(got - np.std([1.0, 2.0, 4.0], ddof=1)) < 1e-4)
 
 
+def ggml_default(name):
+    """By the C interface that the wheel's library exports: the settings that an optimizer is given, and which form gelu is."""
+    import ctypes
+    import math
+    import llama_cpu
+    import numpy as np
+    if name == "approximate":
+        x = np.linspace(-3, 3, 25, dtype="f4")
+        tanh = 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+        erf = 0.5 * x * (1 + np.array([math.erf(v / math.sqrt(2)) for v in x]))
+        got = llama_cpu.run("gelu", x)
+        return "tanh" if abs(got - tanh).sum() < abs(got - erf).sum() else "none"
+
+    class Settings(ctypes.Structure):  # of AdamW, then of SGD
+        _fields_ = [(n, ctypes.c_float) for n in ("alpha", "beta1", "beta2", "eps", "weight_decay", "sgd_alpha", "sgd_wd")]
+
+    return getattr(llama_cpu.f("ggml_opt_get_default_optimizer_params", Settings, ctypes.c_void_p)(None), name)
+
+
 def default(library, api, name):
+    if library == "ggml":
+        return ggml_default(name)
     f = found(library, api)
     if name == "unbiased":
         return std_is_unbiased(f, library)
@@ -68,7 +92,7 @@ def default(library, api, name):
     if name == "approximate" and isinstance(v, bool):
         v = "tanh" if v else "none"
     if name in ("count_include_pad", "align_corners"):
-        v = bool(v)
+        v = bool(v) != ("exclusive" in known and name == "count_include_pad")
     return v.lower() if isinstance(v, str) else v
 
 
