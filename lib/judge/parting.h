@@ -24,6 +24,7 @@ struct part_value {
 	bool real;      /* floats, that are not all the same */
 	bool twin; /* no such floats, and the other side has the same elements in the same order */
 	bool out;
+	bool taken;   /* an output that another step takes */
 	bool paired;  /* what it is paired with was not taken for computed otherwise */
 	bool weight;  /* its operator takes it as one, or it may be one by its axes */
 	bool leaf;    /* an input that nothing computed on the way */

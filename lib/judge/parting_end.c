@@ -49,13 +49,18 @@ gives_twins(const struct part_side *d, uint32_t step)
 	return any;
 }
 
+/* What a step gives beside that which others take, as the mean beside a deviation, tells nothing of these. */
 static uint8_t
 gives_right(const struct parting *p, const struct part_side *d, uint32_t step)
 {
 	const struct part_step *s = &d->step[step];
 	uint8_t right = 0;
+	bool taken = false;
 	for (uint32_t i = s->value; i < s->value + s->n; i++)
-		if (d->value[i].out && acc_part_agrees(p, &d->value[i]))
+		taken |= d->value[i].taken;
+	for (uint32_t i = s->value; i < s->value + s->n; i++)
+		if (d->value[i].out && d->value[i].taken == taken &&
+			acc_part_agrees(p, &d->value[i]))
 			right |= p->low && d->value[i].count == 1 ? NUMBER : BACK;
 	return right;
 }

@@ -221,6 +221,15 @@ made_by(struct acc_ids *made, const struct part_value *v, struct acc_err *e)
 	return acc_ids_put(made, v->id, known ? ACC_NOID : v->step, true, e);
 }
 
+/* Step m gave what another takes by this identity. */
+static void
+mark_taken(struct part_side *d, uint32_t m, uint64_t id)
+{
+	const struct part_step *s = &d->step[m];
+	for (uint32_t i = s->value; i < s->value + s->n; i++)
+		d->value[i].taken |= d->value[i].out && d->value[i].id == id;
+}
+
 /* Who gave the values of each input: the last step before that did. */
 static int
 find_makers(struct parting *p, int side, struct acc_err *e)
@@ -236,6 +245,8 @@ find_makers(struct parting *p, int side, struct acc_err *e)
 		} else if (!v->out) {
 			v->maker = m == ACC_NOID || m >= v->step ? ACC_NOCALL : m;
 			v->leaf = v->maker == ACC_NOCALL || moves_leaves(p, side, v->maker);
+			if (v->maker != ACC_NOCALL)
+				mark_taken(d, v->maker, v->id);
 		}
 	}
 	acc_ids_release(&made);
