@@ -362,47 +362,89 @@ by_order(const void *a, const void *b)
 	return by_start(a, b);
 }
 
-/* A kernel that an operator was expanded to: those of one name and run, and where it stands in the order. */
+/* A kernel that an operator was expanded to: those of one name and run, and where it stands in the order; how many of the
+ * kernels of no such operator ran before it. */
 struct expanded {
 	uint64_t name;
-	uint32_t place, call;
+	uint32_t place, call, before;
 };
 
 ACC_ORDER_3(by_name_place, struct expanded, name, place, call)
 
-/* The kernels of expanded operators (Expand__SumExt_ReduceSum-op0) have other numbers in the order of execution than in
- * the names of files: among those of one name the times of files tell. The calls stand in the order of these. Behaviour
- * ms-expand-renumbered. */
+/* How far such a kernel, by when it ran, is from a place: in kernels whose names are known. */
+static uint64_t
+off_place(const struct expanded *e, uint32_t place, const uint32_t *before)
+{
+	return (uint64_t)llabs((long long)before[place] - (long long)e->before);
+}
+
+static bool
+is_expanded(const struct ms_folder *f, const struct ms_call *c, uint64_t *name)
+{
+	static const char start[] = "Expand__", number[] = "-op";
+	const struct acc_str op = f->first[c->first].n == NULL || c->loose
+					  ? (struct acc_str){"", 0}
+					  : f->first[c->first].n->op;
+	uint32_t end = op.n;
+	while (end > 0 && op.p[end - 1] >= '0' && op.p[end - 1] <= '9')
+		end--;
+	*name = acc_hash((uint64_t[]){acc_hash(op.p, end), c->times}, 16);
+	return acc_str_starts(op, start) && c->time != INT64_MAX && c->scoped.n > 0 &&
+	       end > sizeof number && memcmp(op.p + end - 3, number, 3) == 0;
+}
+
+/* The expanded calls, in v; before[place]: how many of the others stand before it in a run. */
+static size_t
+list_expanded(const struct ms_folder *f, struct expanded *v, uint32_t *before, uint32_t places)
+{
+	uint32_t ran = 0, times = 0;
+	uint64_t name;
+	size_t n = 0;
+	for (size_t i = 0; i < f->ncalls; i++) {
+		const struct ms_call *c = &f->calls[i];
+		ran = c->times == times ? ran : 0;
+		times = c->times;
+		if (is_expanded(f, c, &name)) {
+			v[n++] = (struct expanded){name, c->place, (uint32_t)i, ran};
+			continue;
+		}
+		ran += !c->loose && c->place < places;
+		if (!c->loose && c->place + 1 < places && c->times == 0)
+			before[c->place + 1]++;
+	}
+	for (uint32_t p = 1; p < places; p++)
+		before[p] += before[p - 1];
+	return n;
+}
+
+/* The kernels of expanded operators (Expand__SumExt_ReduceSum-op0) may have other numbers in the order of execution than
+ * in the names of files: among those of one name the times of files tell, where the numbers fit these less. What is given
+ * early may run early. The calls stand in the order of their times. Behaviour ms-expand-renumbered. */
 static int
 place_expanded(struct ms_folder *f, struct acc_err *e)
 {
-	static const char start[] = "Expand__", number[] = "-op";
+	const uint32_t places = f->order->n + 2;
 	struct expanded *v = acc_alloc(&f->mem, 2 * (f->ncalls + 1) * sizeof *v), *to;
-	size_t n = 0;
-	if (v == NULL)
+	uint32_t *before = acc_alloc(&f->mem, places * sizeof *before);
+	if (v == NULL || before == NULL)
 		return acc_nomem(e);
-	for (size_t i = 0; i < f->ncalls; i++) {
-		const struct ms_call *c = &f->calls[i];
-		const struct acc_str op = f->first[c->first].n == NULL || c->loose
-						  ? (struct acc_str){"", 0}
-						  : f->first[c->first].n->op;
-		uint32_t end = op.n;
-		while (end > 0 && op.p[end - 1] >= '0' && op.p[end - 1] <= '9')
-			end--;
-		if (acc_str_starts(op, start) && c->time != INT64_MAX && c->scoped.n > 0 &&
-			end > sizeof number && memcmp(op.p + end - 3, number, 3) == 0)
-			v[n++] = (struct expanded){
-				acc_hash((uint64_t[]){acc_hash(op.p, end), c->times}, 16), c->place,
-				(uint32_t)i};
-	}
+	memset(before, 0, places * sizeof *before);
+	const size_t n = list_expanded(f, v, before, places);
 	to = v + n;
 	memcpy(to, v, n * sizeof *v);
 	for (size_t i = 0; i < n; i++) /* as they ran */
 		to[i].place = to[i].call;
 	qsort(v, n, sizeof *v, by_name_place);
 	qsort(to, n, sizeof *to, by_name_place);
-	for (size_t i = 0; i < n; i++)
-		f->calls[to[i].call].place = v[i].place;
+	for (size_t i = 0, k; i < n; i = k) {
+		uint64_t own = 0, timed = 0;
+		for (k = i; k < n && v[k].name == v[i].name; k++) {
+			own += off_place(&v[k], v[k].place, before);
+			timed += off_place(&to[k], v[k].place, before);
+		}
+		for (size_t j = i; j < k && timed < own; j++)
+			f->calls[to[j].call].place = v[j].place;
+	}
 	return 0;
 }
 
