@@ -1,8 +1,9 @@
-/* The filter: all records are kept, calls are found among them and run by threads, and the
- * records come out with what the whole dump says about each. */
+/* The filter: all records are kept, calls are found among them and run by threads, and they come out with what
+ * the whole dump says about each. */
 #include "acc/recorder.h"
 #include "acc/say.h"
 #include "replay/impl.h"
+#include "audit/coarse.h"
 #include "audit/data_records.h"
 #include "audit/spans.h"
 #include "ranks/fleet.h"
@@ -11,8 +12,7 @@
 #include <unistd.h>
 
 enum { MAX_THREADS = 16, QUEUE = 64, ROOM = 4 << 20 };
-/* Calls run at once while their tensors need no more than this, as doubles; one that is looked at
- * in parts, as it is read or as it is stored, needs but a part of it. */
+/* Calls run at once while their tensors need no more than this, as doubles; one that is looked at in parts, a part. */
 #define BUDGET ((uint64_t)256 << 20)
 #define PART ((uint64_t)32 << 20)
 
@@ -33,6 +33,7 @@ struct acc_audit {
 	struct acc_buf at; /* of uint64_t: the records' handles */
 	struct acc_spans calls;
 	struct acc_data_records *data;
+	struct acc_coarse coarse;
 	/* the run */
 	pthread_mutex_t lock, files;
 	pthread_cond_t more, room;
@@ -86,6 +87,7 @@ acc_audit_close(struct acc_audit *a)
 	acc_buf_release(&a->at);
 	acc_spans_release(&a->calls);
 	acc_map_release(&a->why);
+	acc_coarse_release(&a->coarse);
 	acc_arena_release(&a->mem);
 	pthread_mutex_destroy(&a->lock);
 	pthread_mutex_destroy(&a->files);
@@ -107,21 +109,19 @@ acc_audit_put(struct acc_audit *a, const struct acc_rec *r, struct acc_err *e)
 {
 	uint64_t at;
 	int rc = 0;
-	if (acc_rec_is(r, "source"))
-		a->positional |= acc_recorder_of(acc_get_text(r, "", "format"))->positional;
-	if (acc_rec_is(r, "source"))
-		a->kernels |= acc_str_is(acc_get_text(r, "", "format"), "mindspore");
-	if (acc_rec_is(r, "source"))
+	if (acc_rec_is(r, "source")) {
+		const struct acc_str format = acc_get_text(r, "", "format");
+		a->positional |= acc_recorder_of(format)->positional;
+		a->kernels |= acc_str_is(format, "mindspore");
 		rc = acc_roots_add(a->roots, r, e);
-	else if (acc_rec_is(r, "data"))
+		rc = rc < 0 ? rc : acc_coarse_add(&a->coarse, r, e);
+	} else if (acc_rec_is(r, "data"))
 		return acc_data_take(a->data, r, e);
 	else if (acc_spans_add(&a->calls, r, records(a)) < 0)
 		return acc_nomem(e);
 	if (rc == 0)
 		rc = acc_spool_put(a->spool, r, &at, e);
-	if (rc == 0 && acc_buf_add(&a->at, &at, sizeof at) < 0)
-		return acc_nomem(e);
-	return rc;
+	return rc == 0 && acc_buf_add(&a->at, &at, sizeof at) < 0 ? acc_nomem(e) : rc;
 }
 
 static int
@@ -146,8 +146,8 @@ take(struct acc_audit *a, const struct acc_span *s, struct acc_audit_job *j, boo
 		if (rc < 0)
 			break;
 		if (i == 0 && j->op.p == NULL) {
-			struct acc_str op = acc_get_text(r, "", "op");
-			j->op = acc_arena_str(&j->mem, op);
+			j->op = acc_arena_str(&j->mem, acc_get_text(r, "", "op"));
+			j->coarse = acc_coarse_is(&a->coarse, r);
 			if (j->op.p == NULL)
 				return acc_nomem(e);
 		}
@@ -265,6 +265,7 @@ finish(struct acc_audit *a, struct acc_audit_job *j, size_t at)
 		*v = j->result[k];
 		v->call = at;
 		v->compared = a->opt.compared;
+		v->known = j->coarse ? a->coarse.profile : NULL;
 		v->skip = lasting(a, j, v->skip);
 		v->cause = lasting(a, j, v->cause);
 		/* A cause that could not be kept: as if nothing had been found out. */
@@ -592,8 +593,7 @@ acc_audit_end(struct acc_audit *a, struct acc_err *e)
 	if (acc_limits(a->result, a->nresult, &a->opt) < 0)
 		return acc_nomem(e);
 	rc = compare_ranks(a, &f, e);
-	if (rc == 0)
-		rc = put_out(a, &f, e);
+	rc = rc == 0 ? put_out(a, &f, e) : rc;
 	acc_fleet_close(&f);
 	return rc;
 }

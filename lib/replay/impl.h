@@ -63,6 +63,7 @@ struct acc_audit_job {
 	bool unread;     /* a tensor of it could not be read */
 	bool fault;      /* for the machine failed */
 	bool positional; /* the recorder leaves keywords out */
+	bool coarse;     /* its source's kernels are known to be off by more */
 	const char *bad; /* the records of the call contradict each other */
 };
 
@@ -104,7 +105,8 @@ struct acc_audited { /* of one output record */
 	/* The same for an operator that rounds what it sums up as coarsely as its result. */
 	double coarse_rms, coarse_max;
 	const char *cls;
-	const struct acc_op *op; /* NULL: unknown */
+	const struct acc_profile *known; /* what kernels of its source are off by; or NULL */
+	const struct acc_op *op;         /* NULL: unknown */
 	enum acc_dtype dtype;
 	unsigned steps;     /* how often it rounds where every step of it does; 1: once */
 	uint8_t rounding;   /* enum acc_rounding */

@@ -372,6 +372,8 @@ acc_limits(struct acc_audited *v, size_t n, const struct acc_audit_opt *opt)
 			rc = acc_profile_note(opt->learn, &v[i]);
 		if (opt->usual != NULL)
 			acc_profile_raise(opt->usual, &v[i]);
+		if (v[i].known != NULL && opt->learn == NULL)
+			acc_profile_raise(v[i].known, &v[i]);
 		bool exact = v[i].rounding == ACC_EXACT && !v[i].backward;
 		if (v[i].finite && !exact && !v[i].explained)
 			p[m++] = &v[i];
