@@ -25,7 +25,8 @@ acc_is_sure(const struct scan *s, const struct suspect *x)
 	const struct acc_item *it = &s->c->item[x->item];
 	const double u = fmax(acc_item_unit(it), acc_call_unit(s->c, &s->c->call[x->call]));
 	if (x->role == ROLE_ARG)
-		return acc_given_alike(s->c, x->call) && !acc_unit_low(s->unit);
+		return (acc_given_alike(s->c, x->call) || acc_differs_by_itself(s, x->call)) &&
+		       !acc_unit_low(s->unit);
 	/* Integers that another operator puts in another order may choose the same. */
 	return x->role == ROLE_OUT && !x->unseen && !x->inner && !(it->exact && it->loose) &&
 	       x->cause <= LIMIT_SAME_INPUT * u;

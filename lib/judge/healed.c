@@ -178,10 +178,11 @@ errors(const struct healing *h, uint32_t call, uint32_t from, int step, float *e
 	return n;
 }
 
-bool
-acc_given_alike(const struct acc_case *c, uint32_t call)
+double
+acc_given_off(const struct acc_case *c, uint32_t call)
 {
 	const struct acc_call *k = &c->call[call];
+	double off = 0;
 	bool any = false;
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
@@ -190,11 +191,37 @@ acc_given_alike(const struct acc_case *c, uint32_t call)
 		/* Statistics that one side alone has are those that a norm writes. */
 		if (it->state && it->sides != 3)
 			continue;
-		if (!acc_is_measured(it) || !(it->rms <= LIMIT_SAME_INPUT * acc_item_unit(it)))
-			return false;
+		if (!acc_is_measured(it) || isnan(it->rms))
+			return INFINITY;
+		off = fmax(off, it->rms / acc_item_unit(it));
 		any = true;
 	}
-	return any;
+	return any ? off : INFINITY;
+}
+
+bool
+acc_given_alike(const struct acc_case *c, uint32_t call)
+{
+	return acc_given_off(c, call) <= LIMIT_SAME_INPUT;
+}
+
+bool
+acc_differs_by_itself(const struct scan *s, uint32_t call)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	const double given = fmax(1, acc_given_off(c, call) / LIMIT_SAME_INPUT);
+	bool differs = false;
+	if (!s->two || k->backward || acc_unit_low(s->unit))
+		return false;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		differs |= it->call == call && acc_is_output(it) &&
+			   (it->apart || acc_is_measured(it)) && !it->exact &&
+			   (it->count > 1 || given <= 1) &&
+			   it->rms > given * LIMIT_OTHER_OUTPUT * acc_item_unit(it);
+	}
+	return differs;
 }
 
 /* Do elements tell what is behind a weight, as of a factor that is multiplied into it? In 16 bits, what an older

@@ -331,31 +331,13 @@ is_elsewhere(struct scan *s, uint32_t call, const struct acc_item *it, uint64_t 
 	return 0;
 }
 
-/* Is what goes in the same, in both programs, and what comes out not, however little of that is left behind it? */
-static bool
-differs_by_itself(const struct scan *s, uint32_t call)
-{
-	const struct acc_case *c = s->c;
-	const struct acc_call *k = &c->call[call];
-	bool differs = false;
-	if (!s->two || k->backward || acc_unit_low(s->unit) || !acc_given_alike(c, call))
-		return false;
-	for (uint32_t i = k->first; i <= k->last; i++) {
-		const struct acc_item *it = &c->item[i];
-		differs |= it->call == call && acc_is_output(it) &&
-			   (it->apart || acc_is_measured(it)) && !it->exact &&
-			   it->rms > LIMIT_OTHER_OUTPUT * acc_item_unit(it);
-	}
-	return differs;
-}
-
 /* What comes out differs and is right on either side for what was given: is that the same but for an argument that
  * has a default of its own in each framework? 1, 0, or < 0. */
 static int
 is_other_default(struct scan *s, uint32_t call, const struct acc_item *arg)
 {
 	struct acc_rec *r;
-	if (!differs_by_itself(s, call))
+	if (!acc_differs_by_itself(s, call))
 		return 0;
 	int rc = acc_case_record(s->c, arg, &r, s->e);
 	if (rc < 0)
@@ -374,21 +356,23 @@ judge_alone_args(struct scan *s, uint32_t call, double worst, const struct given
 	struct acc_recorded how;
 	if (g->unseen || g->inner || acc_call_is_fused(s->c, call) || k->cls == ACC_OP_RANDOM)
 		return 0;
-	const bool little = worst < LIMIT_NAMED_ARG;
-	if (little && !differs_by_itself(s, call))
+	const bool little = worst < LIMIT_NAMED_ARG, itself = acc_differs_by_itself(s, call);
+	if (little && !itself)
 		return 0;
 	/* Kernels have arguments of their own, and lack others. */
 	if (acc_recorded(s->c, k, &how, s->e) < 0)
 		return s->e->code;
 	const bool kernels = !how.framework && !how.format;
-	if (little)
-		return kernels ? acc_judge_defaults(s, call, LIMIT_CERTAIN) : 0;
+	const size_t had = s->nsuspect;
+	if (itself && kernels && acc_judge_defaults(s, call, LIMIT_CERTAIN) < 0)
+		return s->e->code;
+	if (little || s->nsuspect > had)
+		return 0;
 	for (uint32_t i = k->first; i <= k->last; i++)
 		if (c->item[i].call == call && c->item[i].kind == ACC_ITEM_TENSOR &&
 			!acc_is_input(&c->item[i]) && !acc_acquitted(&c->item[i]))
 			return 0;
 	struct acc_rec *r;
-	const size_t had = s->nsuspect;
 	const int by_name = how.framework ? 0 : acc_judge_defaults(s, call, worst);
 	if (by_name < 0 || kernels || s->nsuspect > had)
 		return by_name;

@@ -58,8 +58,14 @@ void acc_sum_release(struct scan *s);
 int acc_heal(struct acc_case *c, struct acc_err *e);
 /* Then: what is marked is no pair any more, or none is. */
 void acc_heal_settle(struct acc_case *c, bool apart);
+/* How far what a call was given is off, in roundings: INFINITY: that is not known of all, or there is nothing. */
+double acc_given_off(const struct acc_case *c, uint32_t call);
 /* Was a call given the same tensors on both sides, one at least? */
 bool acc_given_alike(const struct acc_case *c, uint32_t call);
+/* Is what goes in the same, in both programs, and what comes out not, however little of that is left behind it? What is
+ * no longer the same to the last digits is as far from the limit of what comes out as what is; but a single number may be
+ * another for a factor that stands elsewhere. */
+bool acc_differs_by_itself(const struct scan *s, uint32_t call);
 
 /* --- guess.c, module.c --- */
 /* Is it no guess that a suspect's call is a pair? */
