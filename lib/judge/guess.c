@@ -73,8 +73,9 @@ acc_is_guess(const struct scan *s, const struct suspect *x)
 		(x->role == ROLE_IN || (x->role == ROLE_OUT && x->unseen && c->opt.where != NULL &&
 					       c->opt.roots != NULL)))
 		return true;
-	if ((x->role == ROLE_IN || x->role == ROLE_ARG) && c->call[x->call].writes &&
-		!acc_given_alike(c, x->call))
+	/* But an optimizer's number is what it is, though of its lists one side has a kernel for each. */
+	if ((x->role == ROLE_IN || (x->role == ROLE_ARG && !acc_call_steps(&c->call[x->call]))) &&
+		c->call[x->call].writes && !acc_given_alike(c, x->call))
 		return true;
 	if (acc_is_sure(s, x))
 		return false;
