@@ -21,7 +21,8 @@ struct step {
 	uint32_t agree, differ;
 	uint32_t
 		other; /* whose gradient is none of the device's, and whose weight becomes another */
-	double by, tenth;      /* the largest median, and of one element in ten */
+	double by, tenth; /* the largest median, and of one element in ten */
+	double factor; /* all steps are the bench's times this; NAN: they are not; 0: none was seen */
 	uint32_t device, item; /* the device's first weight that differs, and the bench's */
 	uint64_t read;
 };
@@ -159,6 +160,25 @@ apart(const double *old, const double *a, const double *b, uint64_t n, double *m
 	free(d);
 }
 
+/* The factor that makes the one step the other, to a hundredth of it, as all of `before` do; NAN: there is none. */
+static double
+factor_of(const double *old, const double *a, const double *b, uint64_t n, double before)
+{
+	double ab = 0, bb = 0, left = 0, size = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		ab += (a[i] - old[i]) * (b[i] - old[i]);
+		bb += (b[i] - old[i]) * (b[i] - old[i]);
+	}
+	const double f = bb > 0 ? ab / bb : NAN;
+	for (uint64_t i = 0; i < n; i++) {
+		const double step = f * (b[i] - old[i]);
+		left += (a[i] - old[i] - step) * (a[i] - old[i] - step);
+		size += step * step;
+	}
+	const bool is = left <= LIMIT_UPDATE_TENTH * LIMIT_UPDATE_TENTH * 1e-2 * size;
+	return is && (before == 0 || fabs(f - before) <= 0.01 * fabs(before)) ? f : NAN;
+}
+
 static uint64_t
 count_of(struct acc_case *c, uint32_t item, struct acc_err *e)
 {
@@ -206,6 +226,7 @@ compare(struct acc_case *c, struct step *s, uint32_t i, struct acc_err *e)
 		}
 		s->differ += known;
 		s->other += !known;
+		s->factor = factor_of(old, own, new, n, s->factor);
 		s->by = fmax(s->by, off);
 		s->tenth = fmax(s->tenth, tenth);
 	} else {
@@ -298,12 +319,18 @@ say(struct scan *s, const struct step *t, uint32_t call, struct acc_err *e)
 	f->stack = stack;
 	f->bad = true;
 	if (t->other > 0) {
+		const char *times =
+			isnan(t->factor)
+				? ""
+				: acc_say(acc_mem(s),
+					  ", as what the gradients are multiplied with being %.4g times the bench's would make it",
+					  t->factor);
 		f->text = acc_say(acc_mem(s),
 			"%s: the weights become others: of %u parameters that agree before the step %u do not behind it, the step being"
-			" off by up to %.2g of itself in the median; the device has none of the gradients that %s takes on the bench:"
+			" off by up to %.2g of itself in the median%s; the device has none of the gradients that %s takes on the bench:"
 			" is the backward pass the same, and what scales or clips them?%s%s",
-			f->name, t->agree + t->other, t->other, f->value, c->call[call].key[ACC_B],
-			src[0] != '\0' ? "; at " : "", src);
+			f->name, t->agree + t->other, t->other, f->value, acc_got(times),
+			c->call[call].key[ACC_B], src[0] != '\0' ? "; at " : "", src);
 		return f->text == NULL ? acc_nomem(e) : 1;
 	}
 	f->text = acc_say(acc_mem(s),
@@ -317,6 +344,98 @@ say(struct scan *s, const struct step *t, uint32_t call, struct acc_err *e)
 			: acc_tr("; the bench's call gives the same if one thing is changed: "),
 		cause, src[0] != '\0' ? "; at " : "", src);
 	return f->text == NULL ? acc_nomem(e) : 1;
+}
+
+/* Is the bench's tensor one of those that its optimizers of this step are given? */
+static bool
+is_stepped(const struct acc_case *c, uint32_t item)
+{
+	const struct acc_item *of = &c->item[item];
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != ACC_NOCALL && (it->sides & 2) != 0 && acc_is_input(it) &&
+			it->id[ACC_B] == of->id[ACC_B] && acc_call_steps(&c->call[it->call]) &&
+			c->call[it->call].step == c->call[of->call].step)
+			return true;
+	}
+	return false;
+}
+
+/* Does the bench's backward pass leave this call out, and not all? */
+static bool
+stops_before(const struct acc_case *c, uint32_t call)
+{
+	const struct acc_call *of = &c->call[call];
+	bool any = false;
+	for (uint32_t i = 0; i < c->ncall; i++) {
+		const struct acc_call *k = &c->call[i];
+		if (k->segment != of->segment || !k->backward || k->key[ACC_B] == NULL)
+			continue;
+		if (k->twin == of->twin)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+/* The parameter that the device has in place of this weight behind the step, where that is another: how far in *off;
+ * ACC_NOCALL: it has the very same, or nothing like it. */
+static uint32_t
+stepped_alone(struct acc_case *c, struct step *s, uint32_t item, double *off, struct acc_err *e)
+{
+	double next;
+	const uint64_t n = count_of(c, item, e);
+	double *x = n < 2 ? NULL : read_side(c, item, "b.", n, e);
+	const uint32_t at = x == NULL ? ACC_NOCALL : nearest(c, s, item, x, n, true, off, &next, e);
+	free(x);
+	return at != ACC_NOCALL && *off > LIMIT_UPDATE_GRADIENT && *off <= LIMIT_UPDATE_NEAR &&
+			       next > NEXT * *off
+		       ? at
+		       : ACC_NOCALL;
+}
+
+/* A weight of both that the device's step changes, and that no optimizer of the bench is given: what gradients stop
+ * before on one side alone. 1, 0, or < 0. */
+static int
+say_alone(struct scan *s, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	struct step t = {.n = 0};
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		double off;
+		if (it->kind != ACC_ITEM_TENSOR || it->sides != 3 || !acc_is_input(it) ||
+			it->call == ACC_NOCALL || it->rms != 0 || !it->weight ||
+			c->call[it->call].backward || it->id[ACC_B] == 0 || is_stepped(c, i) ||
+			!stops_before(c, it->call))
+			continue;
+		const uint32_t at = stepped_alone(c, &t, i, &off, e);
+		if (e->code != 0)
+			return e->code;
+		if (at == ACC_NOCALL)
+			continue;
+		const struct acc_call *k = giver(c, at), *user = &c->call[it->call];
+		const char *stack, *src = acc_say_source(c, user, &stack, e);
+		struct acc_finding *f = src == NULL ? NULL : acc_case_find(c, "culprit", e);
+		if (f == NULL)
+			return acc_nomem(e);
+		f->name = acc_call_name(k);
+		f->io = "out";
+		f->step = k->step;
+		f->rank = k->rank;
+		f->seq = k->seq;
+		f->rule = "update";
+		f->value = off;
+		f->limit = LIMIT_UPDATE_GRADIENT;
+		f->stack = stack;
+		f->bad = true;
+		f->text = acc_say(acc_mem(s),
+			"%s: a weight that %s takes is stepped by the device, by %.2g of itself, and no optimizer of the bench is given"
+			" it: is its gradient to stop before it (detach, stop_gradient), or is it not to be trained?%s%s",
+			f->name, user->key[ACC_B], off, src[0] != '\0' ? "; at " : "", src);
+		return f->text == NULL ? acc_nomem(e) : 1;
+	}
+	return 0;
 }
 
 bool
@@ -346,11 +465,13 @@ acc_say_update(struct scan *s, uint32_t *call, struct acc_err *e)
 			acc_rec_is(r, "source"))
 			acc_roots_add(c->opt.where, r, &own);
 	}
+	uint32_t last = ACC_NOCALL;
 	for (uint32_t i = 0; i < c->ncall && rc == 0; i = acc_step(c, i)) {
 		const struct acc_call *k = &c->call[i];
 		struct step t = {.n = 0};
 		if (!acc_call_steps(k))
 			continue;
+		last = i;
 		rc = find(c, k->key[ACC_B], k->segment, &t, e);
 		for (uint32_t p = 0; p < t.n && rc == 0; p++)
 			compare(c, &t, p, e);
@@ -361,6 +482,10 @@ acc_say_update(struct scan *s, uint32_t *call, struct acc_err *e)
 			rc = say(s, &t, i, e);
 			*call = rc > 0 ? i : *call;
 		}
+	}
+	if (rc == 0 && last != ACC_NOCALL && !acc_unit_low(s->unit)) {
+		rc = say_alone(s, e);
+		*call = rc > 0 ? last : *call;
 	}
 	return rc;
 }
