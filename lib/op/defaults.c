@@ -23,6 +23,8 @@ static const struct acc_default rows[] = {
 	{TORCH, "nn.ELU", "elu celu", "alpha", "1.0"},
 	{TORCH, "nn.Hardshrink", "hardshrink softshrink", "lambd", "0.5"},
 	{TORCH, "nn.Softplus", "softplus", "beta", "1.0"},
+	{TORCH, "nn.LocalResponseNorm", "local_response_norm", "alpha", "0.0001"},
+	{TORCH, "nn.LocalResponseNorm", "local_response_norm", "beta", "0.75"},
 	{TORCH, "std", STD, "unbiased", "True"},
 	{TORCH, "nn.SmoothL1Loss", "smooth_l1_loss", "beta", "1.0"},
 	{TORCH, "nn.HuberLoss", "huber_loss", "delta", "1.0"},
@@ -52,6 +54,7 @@ static const struct acc_default rows[] = {
 	{MINDSPORE, "nn.Conv2d", "conv1d conv", "padding", "same"},
 	/* Its epsilon, 1e-4, is of the square. */
 	{MINDSPORE, "ops.L2Normalize", "normalize", "eps", "0.01"},
+	{MINDSPORE, "ops.LRN", "local_response_norm", "beta", "0.5"},
 	{MINDSPORE, "nn.AdamWeightDecay", "adam adamw", "eps", "1e-06"},
 	{MINDSPORE, "nn.AdamWeightDecay", "adamw", "weight_decay", "0.0"},
 	{MINDSPORE, "nn.Adagrad", "adagrad", "initial_accumulator_value", "0.1"},

@@ -22,6 +22,7 @@ OP("batch_norm batch_norm1d batch_norm2d batch_norm3d", "batch_norm", OTHER, WEI
 OP("native_batch_norm", "batch_norm", OTHER, WEIGHTS)
 OP("sync_batch_norm", "batch_norm", OTHER, 0)
 OP("local_response_norm", "local_response_norm", OTHER, 0)
+OP("lrn", "local_response_norm", OTHER, 0)
 OP("normalize", "normalize", OTHER, KEYWORDS)
 OP("l2_normalize", "normalize", OTHER, 0)
 
