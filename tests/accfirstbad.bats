@@ -201,7 +201,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 @test "an argument that differs, where it has an effect" {
 	judge 1 "$J/dropout.acc"
 	first culprit Functional.dropout.0.forward argument
-	says "input 2 is True on the device and False on the bench; it draws random numbers"
+	says "input 2 (training) is True on the device and False on the bench; it draws random numbers"
 }
 
 @test "a weight" {

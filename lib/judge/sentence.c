@@ -244,6 +244,20 @@ or_default(struct scan *s, const struct suspect *x, const struct acc_rec *r, con
 	return own.type == ACC_V_INTS ? text : acc_say_default(s, x->call, op, pos, &own, text, e);
 }
 
+/* "input 4 (eps)": what the function calls an argument that was given by its place. Operands have no name that says more. */
+static const char *
+argument(struct scan *s, const struct suspect *x, const struct acc_rec *r, const char *where)
+{
+	const struct acc_item *it = &s->c->item[x->item];
+	const char *of = it->sides == 3 ? "b." : it->sides == 1 ? "a." : "b.";
+	const struct acc_str pos = acc_get_text(r, of, "pos"),
+			     name = acc_default_name(acc_get_text(r, of, "op"), pos);
+	if (x->role != ROLE_ARG || it->kind != ACC_ITEM_ARG || it->io != ACC_IO_IN || name.n == 0 ||
+		acc_str_eq(name, pos) || acc_word_in("input other x self value exponent", name))
+		return where;
+	return acc_got(acc_say(acc_mem(s), "%s (%.*s)", where, ACC_PRS(name)));
+}
+
 const char *
 acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 {
@@ -254,6 +268,7 @@ acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 		return NULL;
 	const char *where = acc_got(acc_say_position(s->c, r, it)), *text;
 	const char *class = classes(s, k, r);
+	where = argument(s, x, r, where);
 	double number;
 	int rc;
 	if (x->audit) {

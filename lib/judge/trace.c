@@ -168,8 +168,8 @@ acc_passed_through(const struct acc_case *c, uint32_t call, const struct acc_ite
 	return NULL;
 }
 
-/* A module hands on what an op in it made, and so do the gradients of parameters. A small gradient
- * whose maker is not recorded may be zero in exact arithmetic: it tells nothing. */
+/* A module hands on what an op in it made, and so do the gradients of parameters. A small gradient whose maker is not
+ * recorded, or is no pair, may be zero in exact arithmetic, as of a bias before a norm: it tells nothing. */
 bool
 acc_handed_on(const struct scan *s, uint32_t call, const struct acc_item *it)
 {
@@ -177,6 +177,7 @@ acc_handed_on(const struct scan *s, uint32_t call, const struct acc_item *it)
 	if (!k->module && !k->grad)
 		return false;
 	uint32_t p = acc_maker(s, ACC_B, k, it->id[ACC_B]);
-	return p != ACC_NOCALL ? acc_same_pair(it, &s->c->item[p])
-			       : k->grad && it->ndim <= 1 && !isinf(it->rms);
+	if (p != ACC_NOCALL && (s->c->item[p].sides == 3 || !s->two))
+		return acc_same_pair(it, &s->c->item[p]);
+	return k->grad && it->ndim <= 1 && !isinf(it->rms);
 }
