@@ -52,10 +52,8 @@ shift_items(struct acc_joined *j, const struct acc_align_call *a, const struct a
 		acc_mate_items(j, p++, q++);
 }
 
-/* Of these, torch 2.15 makes several nodes of its graph, and what a hook on the call is given as its gradient is that of
- * the last node: of cross_entropy's log-softmax, not of its logits (tests/mindspore/inner.py). */
-static bool
-is_inner(const struct acc_align_call *op)
+bool
+acc_seq_is_inner(const struct acc_align_call *op)
 {
 	static const char *const names[] = {"cross_entropy", "l1_loss", "kl_div", "normalize",
 		"cosine_similarity", "triplet_margin_loss", "cosine_embedding_loss",
@@ -134,7 +132,7 @@ acc_seq_mate_items(struct acc_joined *j, uint32_t a, uint32_t b, struct acc_err 
 		shift_items(j, x, y);
 	if (rc >= 0 && j->cross && x->pass == ACC_PASS_BACKWARD) {
 		turn_gradients(j, x, y);
-		if (is_inner(x) || is_inner(y))
+		if (acc_seq_is_inner(x) || acc_seq_is_inner(y))
 			part_gradients(j, x);
 	}
 	return rc;
@@ -368,9 +366,10 @@ others(struct seq *s)
 {
 	struct passes p = {0};
 	int rc = index_passes(s, &p);
-	/* The kernels of a backward pass are numbered on their own. */
 	if (rc == 0 && !s->values)
 		rc = follow(s, &p);
+	else if (rc == 0)
+		rc = acc_seq_back(s, &p.fwd[!s->j->b->kernels]);
 	if (rc == 0 && !s->values)
 		rc = acc_seq_again(s, backward_of, &p);
 	if (rc == 0 && !s->modules)
