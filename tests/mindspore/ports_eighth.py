@@ -12,10 +12,10 @@ PORTS = {
         "dim": ("ReduceMax ArgMaxWithValue", "dim"), "sum": ("ReduceSum", ""), "mish": ("Mish", ""), "elu": ("CeLU", "")}),
     "window": ("eighth", "img", False, {
         "shift": ("Roll Concat StridedSlice", ""), "eps": ("LayerNorm", "eps"), "bias": ("Softmax", ""), "gelu": ("GeLU", "tanh")}),
-    "memory": ("eighth", "x", False, {"p": ("LpNorm", "p"), "beta": ("Mul", "2"), "axis": ("Softmax", "dim")}),
+    "memory": ("eighth", "x", False, {"p": ("LpNorm", "p ord"), "beta": ("Mul", "2"), "axis": ("Softmax", "dim")}),
     "grucell": ("eighth", "ids", False, {
         "gates": ("cell-GRUCell", ""), "bias": ("cell-GRUCell", "bias"), "pad": ("Gather emb-Embedding", "")}),
-    "clipped": ("eighth", "step", True, {"each": ("opt- LpNorm Div RealDiv Mul Select", ""), "norm": ("opt- Div RealDiv Mul Select Maximum Minimum", "0.5"), "lr": ("opt-", "lr")}),
+    "clipped": ("eighth", "step", True, {"each": ("opt- LpNorm Div RealDiv Mul Select", ""), "norm": ("opt- Div RealDiv Mul Select Maximum Minimum", "2"), "lr": ("opt-", "lr")}),
     "distill": ("eighth", "step", True, {"detach": ("opt- Gradients", ""), "temp": ("Div RealDiv Mul", "2"), "decay": ("opt-", "weight_decay")}),
 }
 
