@@ -44,6 +44,7 @@ struct acc_torch_leaf {
 	const struct acc_ref *ref; /* file, fsize, mtime_ns are empty: the caller knows them */
 	struct acc_str dtype_raw;  /* "torch.float32"; of a numpy array, "f4" */
 	bool requires_grad, is_parameter;
+	bool is_buffer; /* as TorchScript's code says of it; false: nothing says so */
 	const int64_t *whole,
 		*at; /* of a rank's part of a ShardedTensor or DTensor: the shape of all of it, and */
 	uint32_t nwhole; /* where in it the part begins; or NULL, 0 */

@@ -8,9 +8,9 @@
 #include "io/torchold.h"
 
 enum { MAXDEPTH = 64, MAXPATH = 4096, FREE_ITEMS = 1000000 };
-static const uint64_t max_pickle = UINT64_C(256) << 20;
+static const uint64_t max_pickle = UINT64_C(256) << 20, max_code = UINT64_C(64) << 20;
 
-enum { UNIQUE = 1, SEARCHED = 2 }; /* bits of acc_py.mark */
+enum { UNIQUE = 1, SEARCHED = 2, BUFFER = 4 }; /* bits of acc_py.mark */
 
 struct level {
 	const struct acc_py *node; /* LIST, TUPLE, SET or DICT */
@@ -20,6 +20,8 @@ struct level {
 
 struct walk {
 	struct acc_torchsrc src;
+	int fd;
+	uint64_t code; /* bytes of TorchScript's that may still be read */
 	acc_torch_fn *fn;
 	void *arg;
 	struct acc_arena m;
@@ -35,6 +37,7 @@ struct walk {
 	bool in_dict;
 	bool tensors; /* there were some */
 	bool pairs;   /* the root is a list of (name, value) */
+	bool buffer;  /* what is visited is one */
 };
 
 static int
@@ -231,6 +234,7 @@ emit_tensor(struct walk *w, int rc, const struct acc_err *err)
 	struct acc_torch_leaf leaf = {.dtype_raw = g->dtype_raw,
 		.requires_grad = g->requires_grad,
 		.is_parameter = g->is_parameter,
+		.is_buffer = w->buffer,
 		.ref = &g->ref,
 		.whole = g->nwhole > 0 ? g->whole : NULL,
 		.at = g->at,
@@ -268,6 +272,10 @@ visit_call(struct walk *w, struct acc_py *x)
 	struct acc_err err = {0};
 	struct acc_py *items;
 	int rc = acc_torchref_inside(x, &w->m, &items);
+	if (rc > 0)
+		rc = acc_torchcode_buffers(&w->src, w->fd, x, items, BUFFER, &w->code, &w->m) < 0
+			     ? -1
+			     : 1;
 	if (rc != 0)
 		return rc < 0 ? acc_nomem(w->e) : enter(w, items);
 	rc = acc_torchref_of(&w->src, x, &w->got, &err);
@@ -298,6 +306,7 @@ visit(struct walk *w, struct acc_py *x)
 {
 	struct acc_torch_leaf leaf = {0};
 	struct acc_err err = {0};
+	w->buffer = x->mark & BUFFER;
 	if (w->left-- == 0)
 		return acc_fail(w->e, ACC_ELIMIT,
 			"containers that stand at too many places: more than a million items");
@@ -422,7 +431,7 @@ read_zip(struct walk *w, int fd, uint64_t base, uint64_t size, struct acc_py **r
 int
 acc_torch_read(int fd, uint64_t base, uint64_t size, acc_torch_fn *fn, void *arg, struct acc_err *e)
 {
-	struct walk w = {.fn = fn, .arg = arg, .e = e};
+	struct walk w = {.fd = fd, .code = max_code, .fn = fn, .arg = arg, .e = e};
 	struct acc_py *root = NULL;
 	int rc = acc_torchold_is(fd, base, size)
 			 ? acc_torchold_read(fd, base, size, &w.src, &root, &w.m, e)

@@ -44,6 +44,10 @@ int acc_torchref_part(const struct acc_py *x, struct acc_torchref *out, const st
  * class of its own or nested or sparse, an array of objects? 1: *out is a container of them, in m; 0; < 0:
  * memory ran out. */
 int acc_torchref_inside(const struct acc_py *x, struct acc_arena *m, struct acc_py **out);
+/* torchcode.c: marks the values of items, which are x's, an object of TorchScript, that its class calls buffers; reads
+ * at most *left bytes of code. 0, or < 0: memory ran out. */
+int acc_torchcode_buffers(const struct acc_torchsrc *src, int fd, const struct acc_py *x,
+	struct acc_py *items, uint32_t mark, uint64_t *left, struct acc_arena *m);
 /* The integers of a tuple, list or torch.Size. */
 int acc_torchref_dims(const struct acc_py *x, int64_t out[ACC_MAXDIM], uint32_t *n,
 	struct acc_err *e);

@@ -49,6 +49,7 @@ struct own {
 	const char *name;
 	uint64_t layer, shape, content, place; /* hashes; 0: none, unknown */
 	bool zero;                             /* all of it is 0 */
+	bool buffer;                           /* it is said to be one */
 };
 
 static int
@@ -70,6 +71,7 @@ own_of(struct acc_weights *t, uint32_t i, int side, struct own *o, struct acc_er
 		.place = acc_hash(place, sizeof place),
 		.content = hash.n == 0 ? 0 : acc_hash(hash.p, hash.n),
 		.zero = min == 0 && max == 0};
+	acc_as_bool(acc_get(r, p, "buffer"), &o->buffer);
 	if (o->name == NULL)
 		return acc_nomem(e);
 	if (v != NULL && v->type == ACC_V_INTS && v->n > 1)
@@ -144,8 +146,8 @@ look_alone(struct acc_weights *t, uint32_t i, int side, bool named_alike, struct
 	int rc = own_of(t, i, side, &o, e);
 	if (rc < 0)
 		return rc;
-	if (is_buffer(o.name) || is_beside(o.name) || acc_may_lack(t->c, o.name) || it->ndim == 0 ||
-		it->ndim == 255 || is_index((enum acc_dtype)it->dtype[side]))
+	if (o.buffer || is_buffer(o.name) || is_beside(o.name) || acc_may_lack(t->c, o.name) ||
+		it->ndim == 0 || it->ndim == 255 || is_index((enum acc_dtype)it->dtype[side]))
 		return 0;
 	/* A bias that is zero is as good as none where other programs name it. */
 	if (!named_alike && o.zero)
@@ -190,7 +192,13 @@ acc_weights_strangers(struct acc_weights *t, struct acc_err *e)
 		int rc = acc_weights_name(t, i, &own, NULL, NULL, e);
 		if (rc < 0)
 			return rc;
-		if (is_buffer(own) || acc_may_lack(t->c, own))
+		struct acc_rec *r;
+		bool buffer = false;
+		rc = acc_case_record(t->c, it, &r, e);
+		if (rc < 0)
+			return rc;
+		acc_as_bool(acc_get(r, prefixes[side], "buffer"), &buffer);
+		if (buffer || is_buffer(own) || acc_may_lack(t->c, own))
 			continue;
 		if (n[side]++ == 0 || (it->ndim > 1 && ndim[side] < 2)) {
 			name[side] = own;

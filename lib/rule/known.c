@@ -18,7 +18,7 @@ const struct acc_known acc_known[] = {
 		SIDED("scope") SIDED("stack") SIDED("stack_from") SIDED("type") SIDED("value") SIDED(
 			"dtype") SIDED("dtype.raw") SIDED("shape") SIDED("stride") SIDED("stride.raw")
 			SIDED("recompute") SIDED("block") SIDED("offset") SIDED("order") WHOLE(
-				"place") SIDED("layout") SIDED("layout.raw") SIDED("requires_grad") SIDED("whole")
+				"place") SIDED("layout") SIDED("layout.raw") SIDED("requires_grad") SIDED("buffer") SIDED("whole")
 				SIDED("at") SIDED("data_name") SIDED("file") SIDED("off") SIDED("len") SIDED(
 					"enc") SIDED("clen") SIDED("crc32") SIDED("fsize") SIDED("mtime")
 					SIDED("part.src") SIDED("part.file") SIDED("part.off") SIDED(

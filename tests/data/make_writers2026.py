@@ -251,6 +251,7 @@ def scripted(folder):
     m = nn.Sequential(nn.Linear(4, 3), nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2, bias=False)))
     with torch.no_grad():
         m[1][0].running_mean += 1
+    m[1].register_buffer("table", torch.arange(3.), persistent=False)
     torch.jit.save(torch.jit.script(m), folder + "/scripted.pt")
     save_file({k: v for k, v in m.state_dict().items()}, folder + "/scripted.safetensors")
 

@@ -48,6 +48,7 @@ put_tensor(struct ptfile *f, const struct acc_torch_leaf *l, struct acc_str name
 		.err = l->err,
 		.grad_known = true,
 		.requires_grad = l->requires_grad,
+		.buffer = l->is_buffer,
 		.whole = l->whole != NULL ? l->whole : f->whole,
 		.at = l->whole != NULL ? l->at : f->at,
 		.nwhole = l->whole != NULL ? l->nwhole : f->nwhole,

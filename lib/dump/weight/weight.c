@@ -52,6 +52,8 @@ fill(struct weights *w, struct acc_rec *r, const struct weight *x)
 		rc |= acc_ref_put(r, &ref);
 		if (x->grad_known)
 			rc |= add(r, "requires_grad", acc_bool(x->requires_grad));
+		if (x->buffer)
+			rc |= add(r, "buffer", acc_bool(true));
 	}
 	if (x->whole != NULL) {
 		rc |= acc_add(r, "", "whole", acc_ints(x->whole, x->nwhole));
