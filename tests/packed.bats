@@ -238,3 +238,20 @@ END
 	compare 1 went.safetensors one.safetensors
 	[[ $text == *"; the device is 1 step further"* && $text != *torch-state-dict-steps* ]]
 }
+
+@test "onnxruntime's matrices in 8 bits: decoded, the same within their rounding; a column that is off" {
+	tar -xzf "$BATS_TEST_DIRNAME/data/weights/onnxruntime.tar.gz"
+	for x in int8 uint8; do
+		compare 0 $x.onnx means-$x.onnx
+		[[ $text == "3 tensors compared: 3 the same but for a cast"* ]]
+		compare 0 $x.onnx model.onnx
+		[[ $text == "3 tensors compared: 3 the same within the rounding of their quantized format"* ]]
+		compare 1 $x.onnx other.onnx
+		[[ $text == *"2 the same within the rounding"*"; first up.weight, "*"; where: column 3, times "* ]]
+	done
+	# A scale for each column; of a square it may be of each row as well.
+	accdiff --op='up*,down*' channel.onnx means-channel.onnx
+	run -1 accdiff --op='up*,down*' channel.onnx other.onnx
+	run -2 --separate-stderr accdiff channel.onnx model.onnx
+	[[ $stderr == *"onnx::MatMul_7: scales of rows or of columns, which a square does not tell" ]]
+}

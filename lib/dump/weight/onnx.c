@@ -1,9 +1,10 @@
 /* The initializers of a model in ONNX: where their bytes lie, in the file or in one beside it. The graph is not
  * read. */
 #include "dump/place.h"
-#include "dump/weight/weight.h"
+#include "dump/weight/packed.h"
 
 #include <limits.h>
+#include <math.h>
 #include <unistd.h>
 
 enum { MAXNAME = 4096, VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
@@ -63,6 +64,12 @@ struct onnx {
 	const char *file;
 	struct acc_file_info info;
 	struct acc_map names;
+	bool looks; /* what there is, before it is read */
+	struct packed_set
+		set; /* of several, each one weight: as onnxruntime's quantizers leave them */
+	struct acc_buf list;
+	struct acc_map where;
+	struct acc_arena kept;
 	struct acc_arena mem; /* of one tensor */
 };
 
@@ -329,6 +336,101 @@ place(struct onnx *x, struct tensor *t, struct acc_file_info *info, struct acc_e
 	return 0;
 }
 
+/* --- weights that are made of several initializers --- */
+
+struct entry {
+	struct acc_st_tensor t;
+	const char *file;
+	struct acc_file_info info;
+	bool numbers;
+	int64_t all; /* of what stands as numbers of the message: each is this one */
+};
+
+static bool
+find(const void *arg, struct acc_str name, struct packed_tensor *out)
+{
+	const struct onnx *x = arg;
+	const uint64_t *at = acc_map_get(&x->where, name);
+	const struct entry *list = (const struct entry *)(const void *)x->list.p;
+	if (at == NULL)
+		return false;
+	*out = (struct packed_tensor){&list[*at].t, list[*at].file, &list[*at].info,
+		list[*at].numbers ? &list[*at].all : NULL};
+	return true;
+}
+
+/* Zero points, which onnx.helper writes as numbers: are all the same? 1, 0, < 0. */
+static int
+constant(struct onnx *x, const struct tensor *t, int64_t *all, struct acc_err *e)
+{
+	enum { MOST = 1 << 20 };
+	const struct acc_ref *r = &t->ref;
+	struct cursor c = {x->fd, r->off, r->off + r->clen};
+	uint64_t v, first = 0;
+	if (r->enc != ACC_VARINT || (r->dtype != ACC_I8 && r->dtype != ACC_U8) || r->clen > MOST)
+		return 0;
+	for (bool any = false; c.at < c.end; any = true) {
+		int rc = varint(&c, &v, e);
+		if (rc < 0 || (any && v != first))
+			return rc < 0 ? rc : 0;
+		first = v;
+	}
+	*all = (int64_t)first;
+	return *all >= INT8_MIN && *all <= UINT8_MAX;
+}
+
+static int
+note(struct onnx *x, const struct tensor *t, const struct acc_file_info *info, struct acc_err *e)
+{
+	const struct acc_ref *r = &t->ref;
+	int64_t all = 0;
+	int rc = r->enc == ACC_STORED ? 1 : constant(x, t, &all, e);
+	if (rc <= 0)
+		return rc;
+	int64_t *shape = acc_alloc(&x->kept, (r->ndim + 1) * sizeof *shape);
+	const char *name = acc_arena_copy(&x->kept, t->name.p, t->name.n);
+	const char *file = t->outside ? acc_arena_copy(&x->kept, t->location.p, t->location.n)
+				      : x->file;
+	if (shape == NULL || name == NULL || file == NULL)
+		return acc_nomem(e);
+	memcpy(shape, r->shape, r->ndim * sizeof *shape);
+	const struct entry one = {.t = {.name = {name, t->name.n},
+					  .dtype = r->dtype,
+					  .ndim = r->ndim,
+					  .shape = shape,
+					  .off = r->off,
+					  .len = r->len},
+		.file = file,
+		.info = *info,
+		.numbers = r->enc != ACC_STORED,
+		.all = all};
+	const uint64_t *at = acc_map_put(&x->where, one.t.name, x->list.n / sizeof one);
+	return at == NULL || acc_buf_add(&x->list, &one, sizeof one) < 0 ? acc_nomem(e) : 0;
+}
+
+/* 1: it is a weight that is made of several, or part of one, and is taken care of; 0; < 0. */
+static int
+put_made(struct onnx *x, const struct tensor *t, struct acc_err *e)
+{
+	struct packed_tensor own;
+	struct packed_weight made;
+	if (!find(x, t->name, &own))
+		return 0;
+	x->set.src = acc_dump_source_id(x->w.c);
+	int rc = acc_packed(&x->set, &own, &made, e);
+	if (rc != 1)
+		return rc < 0 ? rc : rc != 0;
+	const struct weight w = {.name = made.name,
+		.file = acc_str(own.file),
+		.info = *own.info,
+		.ref = &made.ref,
+		.dtype_raw = acc_str(made.raw),
+		.err = made.bad.code != 0 ? &made.bad : NULL,
+		.several = true};
+	rc = acc_dump_weight(&x->w, &w, e);
+	return rc < 0 ? rc : 1;
+}
+
 static int
 put(struct onnx *x, const struct cursor *graph, const struct field *f, struct acc_err *e)
 {
@@ -342,12 +444,17 @@ put(struct onnx *x, const struct cursor *graph, const struct field *f, struct ac
 	if (t.name.n == 0)
 		return acc_fail_at(e, ACC_EFORMAT, f->off, "an initializer without a name");
 	const size_t had = x->names.n;
-	if (acc_map_put(&x->names, t.name, 0) == NULL)
+	if (!x->looks && acc_map_put(&x->names, t.name, 0) == NULL)
 		return acc_nomem(e);
-	if (x->names.n == had)
+	if (!x->looks && x->names.n == had)
 		return acc_fail_at(e, ACC_EFORMAT, f->off, "%.100s stands twice", t.name.p);
 	if (place(x, &t, &info, &bad) < 0 && bad.code == ACC_ENOMEM)
 		return acc_nomem(e);
+	if (x->looks)
+		return bad.code == 0 ? note(x, &t, &info, e) : 0;
+	rc = put_made(x, &t, e);
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
 	struct weight w = {.name = t.name,
 		.file = t.outside && bad.code == 0 ? t.location : acc_str(x->file),
 		.info = info,
@@ -372,7 +479,7 @@ read_graph(struct onnx *x, struct cursor c, struct acc_err *e)
 		if (rc < 0)
 			return rc;
 	}
-	if (rc == 0 && sparse > 0) {
+	if (rc == 0 && sparse > 0 && !x->looks) {
 		struct acc_err bad = {0};
 		acc_fail(&bad, ACC_EUNSUP, "sparse initializers (%llu) are not decoded",
 			(unsigned long long)sparse);
@@ -418,14 +525,21 @@ read_onnx(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	rc = x.fd < 0 ? x.fd : acc_file_stat(x.fd, &x.info, e);
 	if (rc == 0)
 		rc = acc_dump_source(c, &s, e);
-	if (rc == 0)
+	x.set = (struct packed_set){.dirfd = x.dirfd, .find = find, .arg = &x, .adapter = NAN};
+	for (int pass = 0; pass < 2 && rc == 0; pass++) {
+		x.looks = pass == 0;
 		rc = read_model(&x, e);
+	}
 	if (rc == 0)
 		rc = acc_file_same(x.fd, &x.info, e);
 	if (x.fd >= 0)
 		close(x.fd);
 	close(x.dirfd);
 	acc_map_release(&x.names);
+	acc_map_release(&x.where);
+	acc_buf_release(&x.list);
+	acc_arena_release(&x.kept);
+	acc_arena_release(&x.set.mem);
 	acc_arena_release(&x.mem);
 	acc_dump_weights_end(&x.w, dir);
 	return rc;

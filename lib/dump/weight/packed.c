@@ -25,6 +25,7 @@ static const struct {
 	[ACC_PACKED_AO] = {"qdata", "torchao", {"scale", "zero_point", "per_tensor_scale"}},
 	[ACC_PACKED_AO_ST] = {"_weight_qdata", "torchao",
 		{"_weight_scale", "_weight_zero_point", "_weight_per_tensor_scale"}},
+	[ACC_PACKED_ORT] = {"_quantized", "onnxruntime", {"_scale", "_zero_point"}},
 	[ACC_PACKED_LORA] = {"weight", "LoRA", {"lora_A.weight", "lora_B.weight"}},
 	[ACC_PACKED_LORA_IN] = {"base_layer.weight", "LoRA",
 		{"lora_A.default.weight", "lora_B.default.weight"}},
@@ -84,7 +85,8 @@ acc_packed_find(struct packed_set *p, struct acc_str stem, const char *word,
 	struct packed_tensor *out)
 {
 	const char *name = acc_arena_printf(&p->mem, "%.*s%s", ACC_PRS(stem), word);
-	return name != NULL && p->find(p->arg, acc_str(name), out) && out->t->at == NULL;
+	return name != NULL && p->find(p->arg, acc_str(name), out) && out->t->at == NULL &&
+	       (out->all == NULL || strcmp(word, "_zero_point") == 0);
 }
 
 int64_t
@@ -131,6 +133,10 @@ kind_of(struct packed_set *p, struct acc_str stem, struct packed_tensor *head)
 		return ACC_PACKED_AO;
 	if (acc_packed_ao(p, ACC_PACKED_AO_ST, stem, head))
 		return ACC_PACKED_AO_ST;
+	if (acc_packed_find(p, stem, "_quantized", head) &&
+		acc_packed_find(p, stem, "_scale", &x) &&
+		(head->t->dtype == ACC_I8 || head->t->dtype == ACC_U8) && x.t->dtype == ACC_F32)
+		return ACC_PACKED_ORT;
 	if (!acc_packed_find(p, stem, "weight", head))
 		return ACC_PACKED_NONE;
 	const enum acc_dtype t = head->t->dtype;
@@ -148,12 +154,13 @@ kind_of(struct packed_set *p, struct acc_str stem, struct packed_tensor *head)
 		       : ACC_PACKED_NONE;
 }
 
-/* Does the name end in this word, behind a point or alone? Its stem. */
+/* Does the name end in this word, behind a point or alone, or in this end of a word? Its stem. */
 static bool
 stem_of(struct acc_str name, const char *word, struct acc_str *stem)
 {
 	const uint32_t n = (uint32_t)strlen(word);
-	if (!acc_str_ends(name, word) || (name.n > n && name.p[name.n - n - 1] != '.'))
+	if (!acc_str_ends(name, word) ||
+		(name.n > n && name.p[name.n - n - 1] != '.' && (word[0] != '_' || word[1] == 'w')))
 		return false;
 	*stem = (struct acc_str){name.p, name.n - n};
 	return true;
@@ -193,11 +200,12 @@ acc_packed(struct packed_set *p, const struct packed_tensor *x, struct packed_we
 			head.t == x->t) {
 			*out = (struct packed_weight){.raw = kinds[k].raw};
 			/* A subclass's own tensors are behind its name. */
-			const char *name = k == ACC_PACKED_AO
-						   ? acc_arena_printf(&p->mem, "%.*s",
-							     (int)stem.n - 1, stem.p)
-						   : acc_arena_printf(&p->mem, "%.*sweight",
-							     ACC_PRS(stem));
+			const char *name =
+				k == ACC_PACKED_AO
+					? acc_arena_printf(&p->mem, "%.*s", (int)stem.n - 1, stem.p)
+				: k == ACC_PACKED_ORT
+					? acc_arena_printf(&p->mem, "%.*s", ACC_PRS(stem))
+					: acc_arena_printf(&p->mem, "%.*sweight", ACC_PRS(stem));
 			if (name == NULL)
 				return acc_nomem(e);
 			out->name = acc_str(name);

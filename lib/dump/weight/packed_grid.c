@@ -246,6 +246,41 @@ bytes(struct packed_set *p, enum acc_packed_kind kind, struct acc_str stem,
 	return 0;
 }
 
+/* onnxruntime's: of all, or of each row or column; which of these a square does not tell. */
+static int
+of_onnxruntime(struct packed_set *p, struct acc_str stem, const struct packed_tensor *head,
+	struct acc_grid *g, struct packed_weight *w)
+{
+	struct packed_tensor s, z;
+	if (head->t->ndim < 1)
+		return misfit(w, "its shape");
+	acc_packed_shape(w, g, head->t, head->t->shape[head->t->ndim - 1]);
+	g->code = packed(acc_packed_add(p, w, head), 8, 8, 0, g->cols, ACC_CODES_LOW);
+	g->kind = head->t->dtype == ACC_I8 ? ACC_CODE_SIGNED : ACC_CODE_UNSIGNED;
+	g->scale = acc_packed_part(p, w, stem, "_scale", &s);
+	const int64_t n = s.t->ndim == 1 ? s.t->shape[0] : 1, first = head->t->shape[0];
+	if (n > 1 && n == first && n == g->cols)
+		return acc_fail(&w->bad, ACC_EUNSUP,
+			"scales of rows or of columns, which a square does not tell");
+	int rc = acc_packed_scaled(p, &s, g, w);
+	if (n > 1 && n != first && n == g->cols) {
+		g->scale_pitch = n;
+		g->row_group = g->rows;
+		g->col_group = 1;
+		rc = 0;
+		w->bad = (struct acc_err){0};
+	}
+	if (rc == 0 && acc_packed_find(p, stem, "_zero_point", &z)) {
+		if (z.t->dtype != head->t->dtype || z.t->len != s.t->len / sizeof(float))
+			return misfit(w, "its zero point");
+		g->add = z.all != NULL ? *z.all : 0;
+		if (z.all == NULL)
+			g->zero = packed(acc_packed_add(p, w, &z), 8, 8, 0, g->scale_pitch,
+				ACC_CODES_LOW);
+	}
+	return rc;
+}
+
 /* A whole number of a configuration. */
 static int64_t
 number(const struct jnode *root, const char *key)
@@ -342,6 +377,7 @@ acc_packed_grid(struct packed_set *p, enum acc_packed_kind kind, struct acc_str 
 		 : kind == ACC_PACKED_INTS                         ? integers(p, stem, head, &g, w)
 		 : kind == ACC_PACKED_FLOATS                       ? floats(p, stem, head, &g, w)
 		 : kind == ACC_PACKED_NF4                          ? four_bits(p, stem, head, &g, w)
+		 : kind == ACC_PACKED_ORT ? of_onnxruntime(p, stem, head, &g, w)
 		 : kind == ACC_PACKED_AO || kind == ACC_PACKED_AO_ST
 			 ? acc_packed_ao_grid(p, kind, stem, head, &g, w)
 			 : bytes(p, kind, stem, head, &g, w);

@@ -16,6 +16,7 @@ enum acc_packed_kind {
 	ACC_PACKED_INT8,
 	ACC_PACKED_AO,      /* torchao's subclasses, in a pickle */
 	ACC_PACKED_AO_ST,   /* the same, as it names them in safetensors */
+	ACC_PACKED_ORT,     /* onnxruntime's initializers */
 	ACC_PACKED_LORA,    /* an adapter's file beside the weight's */
 	ACC_PACKED_LORA_IN, /* in one file with it */
 	ACC_PACKED_N

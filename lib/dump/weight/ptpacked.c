@@ -16,7 +16,7 @@ find(const void *arg, struct acc_str name, struct packed_tensor *out)
 	const struct entry *x = (const struct entry *)(const void *)p->list.p;
 	if (at == NULL)
 		return false;
-	*out = (struct packed_tensor){&x[*at].t, x[*at].file, &x[*at].info};
+	*out = (struct packed_tensor){.t = &x[*at].t, .file = x[*at].file, .info = &x[*at].info};
 	return true;
 }
 

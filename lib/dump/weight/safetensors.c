@@ -183,7 +183,9 @@ find(const void *arg, struct acc_str name, struct packed_tensor *out)
 	const struct entry *x = (const struct entry *)(const void *)s->list.p;
 	if (at == NULL || x[*at].missing)
 		return false;
-	*out = (struct packed_tensor){&x[*at].t, s->files[x[*at].file], &s->info[x[*at].file]};
+	*out = (struct packed_tensor){.t = &x[*at].t,
+		.file = s->files[x[*at].file],
+		.info = &s->info[x[*at].file]};
 	return true;
 }
 
@@ -209,7 +211,9 @@ place_names(struct set *s, struct acc_err *e)
 static int
 put_any(struct set *s, const struct entry *x, struct acc_err *e)
 {
-	const struct packed_tensor t = {&x->t, s->files[x->file], &s->info[x->file]};
+	const struct packed_tensor t = {.t = &x->t,
+		.file = s->files[x->file],
+		.info = &s->info[x->file]};
 	struct packed_weight made;
 	int rc = x->missing ? 0 : acc_packed(&s->packed, &t, &made, e);
 	if (rc != 1)
