@@ -494,3 +494,26 @@ over() {
 	[ "${lines[1]}" = "the optimizer has other groups of parameters: 3 (weight_decay 0.1) on the device, 1 (weight_decay 0.1) + 2 (weight_decay 0.0) on the bench" ]
 	accdiff -f json one.pt bench.pt | jq -es 'any(.what == "settings")'
 }
+
+@test "of two layers the one is odd whose matrix is turned where no other is" {
+	cd "$BATS_TEST_TMPDIR"
+	/usr/bin/python3 -B - "$BATS_TEST_DIRNAME/data" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import packed
+r = np.random.default_rng(3)
+w = {f"model.layers.{i}.{x}.weight": r.standard_normal(s) for i in (0, 1) for x, s in (("self_attn.o_proj", (8, 8)), ("mlp.up_proj", (12, 8)))}
+o = "model.layers.1.self_attn.o_proj.weight"
+packed.save("bench.safetensors", w)
+packed.save("one.safetensors", {**w, o: w[o].T.copy()})
+flax = {"params." + k.replace("weight", "kernel"): v.T.copy() for k, v in w.items()}
+packed.save("flax.safetensors", flax)
+packed.save("other.safetensors", {**flax, "params." + o.replace("weight", "kernel"): w[o]})
+END
+	accdiff flax.safetensors bench.safetensors
+	for x in one other; do
+		run -1 accdiff -f json $x.safetensors bench.safetensors
+		[ "$(jq -r 'select(.kind == "finding" and .rule == "layout" and .what == "difference").text' <<<"$output" | grep -c '^1 weight in another layout than in other layers: [a-z.]*model.layers.1.self_attn.o_proj')" -eq 1 ]
+	done
+}

@@ -487,6 +487,10 @@ judge(struct acc_case *c, struct acc_err *e)
 	for (uint32_t i = 0; i < c->nitem && rc >= 0; i = acc_step(c, i))
 		if (c->item[i].kind == ACC_ITEM_TENSOR)
 			rc = look(&t, i, e);
+	/* Flax turns its kernels, and no embedding. */
+	t.odd.usual = t.straight > 3 * t.convention   ? ACC_USUAL_STRAIGHT
+		      : t.convention > 3 * t.straight ? ACC_USUAL_TURNED
+						      : ACC_USUAL_NONE;
 	if (rc >= 0)
 		rc = acc_odd_find(&t.odd, c, e);
 	if (t.unseen)

@@ -5,7 +5,11 @@
 #include "judge/case.h"
 
 /* Pairs whose values agree, and whose layout does not fit that of the others. */
+/* In which order nearly all matrices are whose shapes tell. */
+enum acc_usual { ACC_USUAL_NONE, ACC_USUAL_STRAIGHT, ACC_USUAL_TURNED };
+
 struct acc_odd {
+	enum acc_usual usual;
 	struct acc_laid *v;
 	uint32_t n;
 	size_t cap;

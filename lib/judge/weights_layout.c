@@ -218,6 +218,9 @@ is_mixed(const struct acc_laid *v, uint32_t n)
 static void
 compare_roles(struct acc_odd *o)
 {
+	static const char turned[] = "a.permute(1,0)";
+	const uint64_t usual = o->usual == ACC_USUAL_TURNED ? acc_hash(turned, sizeof turned - 1)
+							    : 0;
 	for (uint32_t i = 0, end; i < o->n; i = end) {
 		uint32_t votes = 0, most = 0, best = i;
 		for (end = i; end < o->n && o->v[end].role == o->v[i].role; end++)
@@ -231,6 +234,13 @@ compare_roles(struct acc_odd *o)
 				best = k;
 			}
 		}
+		/* Two layers of two kinds: right is what nearly all other matrices have. */
+		for (uint32_t k = i; k < end && most * 2 <= votes && o->usual != ACC_USUAL_NONE;
+			k++)
+			if (o->v[k].layout == usual && o->v[k].varied && o->v[k].wrong == RIGHT) {
+				best = k;
+				most = votes;
+			}
 		/* Where the names say which layout is right, it is not what most have. */
 		if (votes < 2 || o->v[i].fits >= 0 || is_mixed(o->v + i, end - i))
 			continue;
