@@ -435,6 +435,18 @@ refuse_unread(const struct job *j, int side)
 	cli_die("%s: nothing in this folder is read: %s", j->folder[side], others(h));
 }
 
+/* Has it weights, and no dump? */
+static bool
+is_model(const struct acc_holding *h)
+{
+	bool weights = false, dump = false;
+	for (size_t i = 0; i < h->n; i++) {
+		weights |= h->part[i].holds == ACC_HOLDS_WEIGHTS;
+		dump |= h->part[i].holds == ACC_HOLDS_DUMP;
+	}
+	return weights && !dump;
+}
+
 /* One side is a run's folder, the other one thing: that is compared with what the folder has of its kind. */
 static bool
 take_single(struct job *j, int side)
@@ -448,8 +460,11 @@ take_single(struct job *j, int side)
 		return false;
 	if (acc_glance(&g, j->folder[side], &opt, &e) < 0)
 		cli_die_err(&e);
+	/* An archive of arrays by name, which calls none of them a weight, may well be a model's. */
+	const bool arrays = strcmp(d->name, "npz") == 0 && is_model(&j->held[!side]);
 	const struct acc_held_part one = {"", d->name, false,
-		g.holds == ACC_HOLDS_DUMP && g.params ? ACC_HOLDS_WEIGHTS : g.holds, NULL};
+		g.holds == ACC_HOLDS_DUMP && (g.params || arrays) ? ACC_HOLDS_WEIGHTS : g.holds,
+		NULL};
 	acc_glance_release(&g);
 	acc_held_release(h);
 	h->part = acc_grow(NULL, &h->cap, 1, sizeof *h->part, NULL);

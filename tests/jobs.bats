@@ -99,6 +99,9 @@ ALL='== configuration: train.yaml
 	run -0 accdiff npu gpu
 	[ "$(heads)" = "== configuration: config.json
 == weights: ." ]
+	# Arrays by name are compared with a model's weights, too.
+	run -0 accdiff "$DATA/checkpoints/small.npz" gpu
+	run -0 accdiff gpu "$DATA/checkpoints/small.npz"
 }
 
 @test "a folder of more entries than anybody counts: all are compared" {
