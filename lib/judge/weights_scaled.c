@@ -314,7 +314,8 @@ by_norm(struct scaling *s, struct odd *o, const struct acc_ids *layers, struct a
 	int rc = 0;
 	for (int tries = 0; i < l->n && l->v[i].layer == o->layer && tries < TRIES && rc == 0;
 		i++) {
-		if (l->v[i].rows != 1 || l->v[i].cols != o->cols ||
+		/* A norm that was cast has no factors. */
+		if (l->v[i].rows != 1 || l->v[i].cols != o->cols || !l->v[i].off ||
 			(l->v[i].lone && !acc_str_eq(l->v[i].parent, o->parent)))
 			continue;
 		tries++;
@@ -539,7 +540,6 @@ acc_weights_scaled(struct acc_weights *t, struct acc_err *e)
 		rc = find(&s, e);
 	for (uint32_t i = 0; i < s.list.n && rc == 0 && any; i++) {
 		const struct odd *o = &s.list.v[i], *by = o->by == NOBODY ? NULL : &s.list.v[o->by];
-		/* A norm that was cast has no factors. */
 		if (by == NULL || !o->fits || (!o->off && !by->off))
 			continue;
 		/* The columns, and what undoes them. */

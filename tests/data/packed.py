@@ -48,8 +48,10 @@ def load(name):
 def save(name, tensors):
     head, data = {}, b""
     for k, v in tensors.items():
-        raw = np.ascontiguousarray(v, "<f4").tobytes()
-        head[k] = {"dtype": "F32", "shape": list(v.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        # Of 16 bits are those of bfloat16.
+        kind, own = {"int8": ("I8", "i1"), "uint16": ("BF16", "<u2")}.get(str(v.dtype), ("F32", "<f4"))
+        raw = np.ascontiguousarray(v, own).tobytes()
+        head[k] = {"dtype": kind, "shape": list(v.shape), "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
     text = json.dumps(head).encode()
     with open(name, "wb") as f:
