@@ -177,10 +177,22 @@ list() { # keys, files and options...
 	shell $'A="--a 1 \\\n  --b 2"\nA+=" --c 3"' 'a=1 b=2 c=3'
 	shell $'while [ $# -gt 0 ]; do L=9; done\nfor i in 1 2; do python x.py --l ${L:-0} --i $i; done' 'l=0 i=$i'
 	shell $'python -m torch.distributed.launch --nproc_per_node 8 x.py \\\n --a 1 $EXTRA_ARGS --b $B > log 2>&1 &' 'nproc_per_node=8 a=1 b=$B'
+	shell 'P=$(shuf -i 1-9 -n1); python x.py --a="" --p $P --q `id -u` x' 'a= p=$(shuf -i 1-9 -n1) q=`id -u` x'
 	shell $'A=1\r\npython x.py --a $A \\\r\n --b\r' 'a=1 b=true'
 	run -0 list where t.sh
 	[ "$output" = $'t.sh:2\nt.sh:3' ]
 	shell $'export A=1\nexport B\nB=2\nexport B\nA=3\ndeclare -x C=4' 'A=1 B=2 A=3 C=4'
+}
+
+@test "shell: what a container is told is said to be left out, but for its variables" {
+	holds() { # script, key=value of it, what is said
+		printf '%s\n' "$1" >t.sh
+		[ "$(list key,value t.sh 2>said | tr '\t\n' '= ')" = "$2 " ]
+		[ "$(cat said)" = "accdump-read: t.sh: line 1: $3" ]
+	}
+	holds 'docker run --rm --gpus all -e A=1 -e B i:1 python x.py --a 1' 'A=1 a=1' "'--rm' is not read, nor are 1 more words"
+	holds $'singularity exec --nv --bind /o:ro i.sif bash -c "source r\npython x.py --a 1"' 'a=1' \
+		"'--nv' is not read, nor are 1 more words"
 }
 
 @test "shell: what is no script, or grows without end" {

@@ -124,13 +124,19 @@ finish(struct making *m)
 	return rc;
 }
 
-/* A value that stands without quotes falls apart at blanks. */
+/* A value that stands without quotes falls apart at blanks, but not at those of a command within it that was not run:
+ * that stands for what the command prints. */
 static int
-add_split(struct making *m, struct acc_str s, uint32_t line)
+add_split(struct making *m, struct acc_str s, uint32_t line, bool open)
 {
 	int rc = 0;
 	for (uint32_t i = 0, start = 0; i <= s.n && rc == 0; i++) {
-		if (i < s.n && s.p[i] != ' ' && s.p[i] != '\t' && s.p[i] != '\n')
+		const bool command = open && i + 1 < s.n &&
+				     (s.p[i] == '`' || (s.p[i] == '$' && s.p[i + 1] == '('));
+		const char *end = command ? acc_shell_skip(s.p + i, s.p + s.n, &line) : NULL;
+		if (end != NULL)
+			i = (uint32_t)(end - s.p) - 1;
+		if (end != NULL || (i < s.n && s.p[i] != ' ' && s.p[i] != '\t' && s.p[i] != '\n'))
 			continue;
 		rc = add(m, s.p + start, i - start, line);
 		if (rc == 0 && i < s.n)
@@ -148,7 +154,7 @@ add_value(struct making *m, const struct acc_shell_word *w, bool quoted)
 	m->w.maybe |= w->maybe;
 	if (m->split && !quoted) {
 		bool open = w->open, maybe = w->maybe;
-		int rc = add_split(m, w->s, w->line);
+		int rc = add_split(m, w->s, w->line, open);
 		m->w.open |= open && m->any;
 		m->w.maybe |= maybe && m->any;
 		return rc;

@@ -153,7 +153,8 @@ option(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum diale
 	int rc = 0;
 	while (cut < key.n && key.p[cut] != '=' && key.p[cut] != ' ' && key.p[cut] != '\t')
 		cut++;
-	if (cut < key.n) { /* --key=value, or both in one word */
+	const bool assigned = cut < key.n;
+	if (assigned) { /* --key=value, or both in one word */
 		rc = acc_buf_add(&b, key.p + cut + 1, key.n - cut - 1);
 		key.n = cut;
 	} else {
@@ -169,7 +170,7 @@ option(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum diale
 		}
 	}
 	struct acc_str value = acc_str_trim((struct acc_str){(char *)b.p, (uint32_t)b.n});
-	if (used == 1 && cut == key.n && b.n == 0)
+	if (used == 1 && !assigned)
 		value = ACC_STR("true");
 	if (value.p == NULL)
 		value = ACC_STR("");
@@ -252,13 +253,51 @@ only_shows(struct acc_str s)
 	return false;
 }
 
+/* "docker run --gpus all -e A=1 IMAGE python train.py": what a container is told is no setting of the training, but for
+ * its variables. How many words it takes, or < 0; 0 where nothing that starts a training is in it. */
+static int64_t
+container(struct script *sc, const struct acc_shell_word *w, uint32_t n, bool maybe)
+{
+	static const char *const names[] = {"docker", "podman", "nerdctl", "singularity",
+		"apptainer", "enroot"};
+	uint32_t at = 1;
+	bool known = false;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		known = known || acc_str_is(w[0].s, names[i]);
+	while (known && at < n && !is_launcher(w[at].s) && !is_trainer(w[at].s))
+		at++;
+	if (!known || at == n)
+		return 0;
+	for (uint32_t i = 1; i < at; i++) {
+		const char *eq = w[i].s.n == 0 ? NULL : memchr(w[i].s.p, '=', w[i].s.n);
+		const bool env = acc_str_is(w[i - 1].s, "-e") || acc_str_is(w[i - 1].s, "--env");
+		if (!env || eq == NULL) {
+			if (is_option(&w[i]) && !acc_str_is(w[i].s, "--env"))
+				leave(sc, &w[i]);
+			continue;
+		}
+		const uint32_t k = (uint32_t)(eq - w[i].s.p);
+		int rc = put(sc, (struct acc_str){w[i].s.p, k},
+			(struct acc_str){eq + 1, w[i].s.n - k - 1}, w[i].line, DIALECT_EXPORT,
+			maybe || w[i].maybe);
+		if (rc < 0)
+			return rc;
+	}
+	return at;
+}
+
 static int
 command(void *arg, const struct acc_shell_word *w, uint32_t n, bool maybe)
 {
 	struct script *sc = arg;
-	uint32_t at = n;
 	if (only_shows(w[0].s))
 		return 0;
+	const int64_t outer = container(sc, w, n, maybe);
+	if (outer < 0)
+		return (int)outer;
+	w += outer;
+	n -= (uint32_t)outer;
+	uint32_t at = n;
 	for (uint32_t i = 0; i < n && at == n; i++) {
 		bool module = i > 0 && acc_str_is(w[i - 1].s, "-m");
 		if (module ? !acc_str_starts(w[i].s, "torch.distributed") &&
