@@ -378,6 +378,44 @@ form("lengths.log", "log", "episodes and how long they were", "anybody", "-", "r
      lines(lambda i: f"episode: {i}, step: {(186, 43, 161, 90)[i - 1]}, reward: {10 + i}.5, done: True".replace(".5,", ".0,"),
            range(1, 5)))
 
+form("tested.log", "log", "evaluations alone", "anybody", "a loss once in a while, epochs in each line",
+     "val/accuracy 3 1 0.91 3 0.93; test/accuracy 3 1 0.81 3 0.83; loss 2 1 0.3 2 0.2",
+     "".join(f"2020-11-08 16:35:15,207 - DEBUG - Training Epoch: {e}, Loss: 0.{4 - e}.\n" * (e < 3) +
+             f"2020-11-08 16:35:15,207 - INFO - Validating Epoch: {e}, accuracy: 0.9{e}, Pk: 0.33{e} . \n"
+             f"2020-11-08 16:37:36,838 - INFO - Testing Epoch: {e}, accuracy: 0.8{e}, Pk: 0.35{e} . \n" for e in (1, 2, 3)))
+form("selfplay.log", "log", "a batch's index, numbers below", "AlphaZero_Gomoku", "train.py",
+     "episode_len 4 1 28 4 31; loss 3 2 4.9 4 4.7; kl 3 2 0.012 4 0.014",
+     "".join(f"2025-06-04 19:53:31, batch i:{i}, episode_len:{27 + i}\n" +
+             f"kl:0.01{i},lr_multiplier:1.000,loss:{5.1 - i * .1:.1f},entropy:4.{i},explained_var_old:0.0{i}\n" * (i > 1)
+             for i in (1, 2, 3, 4)))
+form("hyphen.log", "log", "an epoch's number before its word", "Mugs", "MetricLogger",
+     "total_loss 4 4 11.1 19 11.4; group_sup 4 4 10.1 19 10.4",
+     lines(lambda i: f"INFO:0-epoch ({i * 5 - 1}/20): total loss 11.{i}, group-sup.: 10.{i},, lr {i}e-9, wd 4.0e-02", (1, 2, 3, 4)))
+form("begun.log", "log", "evaluations that a line begins", "Paddle 2.1", "hapi, verbose=2",
+     "loss 8 10 2.3 80 1.6; eval_loss 4 40 2.1 80 1.2",
+     "".join(f"Epoch {e}/2\n" + lines(lambda k: f"step {k * 10}/40 - loss: {2.8 - e * .4 - k * .1:.1f} - acc: 0.{k}", (1, 2, 3, 4)) +
+             "Eval begin...\n" + lines(lambda k: f"step {k * 4}/8 - loss: {3 - e * .8 - k * .1:.1f} - acc: 0.{k}", (1, 2)) +
+             "Eval samples: 64\n" for e in (1, 2)))
+form("ranged.log", "log", "batches from one to another", "MXNet 1.9", "Speedometer(auto_reset=False)",
+     "RPNAcc 6 20 0.91 120 0.96",
+     "".join(f"INFO - Epoch[{e}] Batch [0-{b}]\tSpeed: 25.77 samples/sec\tRPNAcc=0.9{e * 3 + b // 20:d}0000\tL1Loss=0.1\n"
+             for e in (0, 1) for b in (20, 40, 60)))
+form("boxed.log", "log", "boxes with an epoch alone", "OpenAI baselines", "her/experiment/train.py",
+     "test/success_rate 3 0 0.1 2 0.3; train/episode 3 0 100 2 300",
+     "".join("-----------------------------\n" + f"| epoch              | {e}    |\n| test/success_rate  | 0.{e + 1}  |\n"
+             f"| train/episode      | {e * 100 + 100}.0 |\n-----------------------------\n" for e in range(3)))
+form("looked.log", "log", "an epoch that was", "anybody", "no place of the numbers behind it",
+     "train_loss 3 1 2.5 3 2.3; eval_loss 3 1 3.5 3 3.3",
+     lines(lambda e: f"Epoch #{e}: train_loss={2.6 - e * .1:.1f}, val_loss={3.6 - e * .1:.1f}", (1, 2, 3)) +
+     "Loaded best model from epoch 2 (val_loss=9.9)\nEarly stopping triggered at epoch 3\ntrain_loss: 7.5\n")
+form("slashed.csv", "csv", "a column of steps behind a slash", "OpenAI baselines", "logger.CSVOutputFormat",
+     "rollout/return 3 2000 -9.5 6000 -7.5",
+     "rollout/return,train/loss_actor,total/episodes,total/steps,rollout/episode_steps\n" +
+     lines(lambda i: f"{i - 10.5},{3 - i * .1:.1f},{i * 30}.0,{i * 2000},59.5", (1, 2, 3)))
+form("container.sh", "shell", "a command within a container", "docker, singularity", "what the container is told is no setting",
+     "VLLM_USE_V1=1; actor.lr=1e-6; note=; port=$(shuf -i 1-9 -n1)",
+     "#!/bin/bash\nport=$(shuf -i 1-9 -n1)\ndocker run --rm --gpus all --shm-size=16g -e VLLM_USE_V1=1 --entrypoint python3 $IMAGE "
+     "-m recipe.main_dapo --note=\"\" --port $port actor.lr=1e-6\n")
 with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
     for row in sorted(ROWS):
         f.write("\t".join(c or "-" for c in row) + "\n")

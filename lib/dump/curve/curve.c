@@ -355,7 +355,9 @@ note_again(struct curves *cv, struct curve_name *k, const struct curve_point *p)
 		return;
 	const bool same = isnan(p->value) ? isnan(k->value) : p->value == k->value;
 	/* Keras draws a bar again in one line. */
-	if (k->stepped && (p->step < k->step || (p->step == k->step && p->at != k->at && !same)) &&
+	if (k->stepped &&
+		(p->step < k->step ||
+			(p->step == k->step && p->at != k->at && !same && !p->so_far)) &&
 		cv->again++ == 0) {
 		cv->again_name = (size_t)(k - cv->name);
 		cv->again_at = p->at;

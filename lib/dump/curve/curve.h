@@ -30,6 +30,7 @@ struct curve_point {
 	uint64_t at;   /* line, or record */
 	bool has_rank; /* of its own, where the source has none */
 	int64_t rank;
+	bool so_far;  /* of a part of an evaluation: that of the whole follows */
 	bool counted; /* the step is a number of lines: the file names none */
 };
 

@@ -41,6 +41,8 @@ static const char *const steps[] = {"step", "_step", "global_step", "iteration",
 	/* of stable-baselines3 and RLlib */
 	"time/total_timesteps", "total_timesteps", "timesteps_total", "training_iteration",
 	"total timesteps", NULL};
+static const char *const part_steps[] = {"global_step", "total_timesteps", "total_steps",
+	"timesteps", "steps", "step", "iteration", "iter", NULL};
 static const char *const weak_steps[] = {"index", "epoch", "episode", NULL};
 static const char *const epochs[] = {"epoch", NULL};
 static const char *const parts[] = {"batch", "batch_idx", "batch_id", "i", NULL};
@@ -54,6 +56,21 @@ find(const struct acc_str *f, size_t n, const char *const *names)
 		for (size_t i = 0; i < n; i++) {
 			struct acc_str s = acc_str_trim(f[i]);
 			if (strlen(*names) == s.n && strncasecmp(*names, s.p, s.n) == 0)
+				return (int)i;
+		}
+	return -1;
+}
+
+/* "total/steps", "train/global_step": behind a slash. */
+static int
+find_part(const struct acc_str *f, size_t n, const char *const *names)
+{
+	for (; *names != NULL; names++)
+		for (size_t i = 0; i < n; i++) {
+			const struct acc_str s = acc_str_trim(f[i]);
+			const size_t len = strlen(*names);
+			if (s.n > len && s.p[s.n - len - 1] == '/' &&
+				strncasecmp(*names, s.p + s.n - len, len) == 0)
 				return (int)i;
 		}
 	return -1;
@@ -98,6 +115,8 @@ roles(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 	s->epoch = find(f, n, epochs);
 	if (s->step < 0 && s->epoch >= 0 && (s->step = find(f, n, parts)) >= 0)
 		s->part = true;
+	if (s->step < 0)
+		s->step = find_part(f, n, part_steps);
 	if (s->step < 0)
 		s->step = find(f, n, weak_steps);
 	if (s->step == s->epoch)
@@ -557,6 +576,8 @@ probe(const struct acc_probe *p)
 		return 90;
 	if (find(f, n, steps) >= 0)
 		return named ? 70 : 40;
+	if (named && find_part(f, n, part_steps) >= 0)
+		return 60;
 	return named && find(f, n, weak_steps) == 0 ? 50 : named && has_loss(f, n) ? 30 : 0;
 }
 

@@ -128,6 +128,7 @@ acc_log_put(struct log_reader *g, const char *prefix, struct acc_str tag, int64_
 {
 	char buf[1024];
 	g->losses += acc_log_is_loss(tag);
+	g->guess.at = step;
 	if (g->dry) {
 		vary(&g->guess, acc_hash(tag.p, tag.n), v->v);
 		return 0;
@@ -150,6 +151,7 @@ acc_log_put(struct log_reader *g, const char *prefix, struct acc_str tag, int64_
 			.at = g->line,
 			.has_rank = g->has_rank && !g->ranked,
 			.rank = g->rank,
+			.so_far = g->so_far,
 			.counted = g->counted},
 		e);
 }
@@ -244,7 +246,7 @@ segment(struct log_reader *g, struct acc_str s, const struct words *w, uint32_t 
 			return rc;
 	}
 	g->by = -1;
-	g->counted = g->kept = false;
+	g->counted = g->kept = g->so_far = false;
 	g->has_rank = acc_log_rank(&s, &g->rank);
 	for (int i = 0; i < NGRAMMARS; i++) {
 		bool asked = grammars[i]->guess > 0 ? g->guess.of == i + 1 : (w->of[i] & has) != 0;
@@ -397,8 +399,8 @@ dry_run(struct log_reader *d, const struct words *w, const uint8_t *p, size_t n,
 		bool guessed = d->by >= 0 && grammars[d->by]->guess > 0;
 		out->losses[guessed] += d->losses - losses;
 		if (guessed) {
-			out->moved = out->moved || (out->guessed > 0 && d->step != first);
-			first = out->guessed++ == 0 ? d->step : first;
+			out->moved = out->moved || (out->guessed > 0 && d->guess.at != first);
+			first = out->guessed++ == 0 ? d->guess.at : first;
 		}
 		if (d->has_step && !placed) {
 			placed = true;

@@ -54,12 +54,19 @@ struct log_guess {
 	uint64_t step_keys[8];      /* names in lines with a step, by their hashes; */
 	bool has_step_keys;         /* a loss among them */
 	bool coarse, stepped_boxes; /* boxes have a step: one that is rounded; one at all */
+	bool epoch_boxes;           /* they have an epoch */
 	bool varied;                /* a number is another than it was: */
 	struct {
 		uint64_t key;
 		double v;
 	} was[64];
-	unsigned falls; /* lines whose step is none behind that of the line before */
+	unsigned falls;     /* lines whose step is none behind that of the line before */
+	int64_t at;         /* the step of the last number, also of an evaluation */
+	int64_t train_of;   /* steps of an epoch, as lines of training say it; 0: none did */
+	bool by_epoch;      /* its last line named an epoch alone */
+	bool evaluates;     /* "Eval begin...": lines with another number of steps are of that */
+	bool has_box_epoch; /* this box has no step, but an epoch: */
+	int64_t box_epoch;
 };
 
 /* Epochs and steps so far, see log_place.h. */
@@ -121,6 +128,7 @@ struct log_reader {
 	int64_t step;    /* of the last line that named one */
 	int64_t lists;   /* of norms since then */
 	int64_t ordinal; /* lines so far that name no step */
+	bool so_far;     /* they are of a part of an evaluation: those of the whole follow */
 	bool counted;    /* the points of this line have such a number for a step */
 	bool commas;     /* numbers have a comma for a point */
 	bool ranked;     /* the file is of one rank */

@@ -74,17 +74,24 @@ box(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
 	static const char *const steps[] = {"total_timesteps", "total timesteps", "timesteps",
 		"total_steps", "step", "steps", "frame", "frames", "nupdates"};
+	static const char *const epochs[] = {"epoch", "epochs"};
 	struct log_guess *u = &g->guess;
 	struct acc_str key, value;
 	struct acc_literal v;
 	char tag[200];
 	const int what = of_box(s, &key, &value);
 	if (what == 2) {
+		/* Where no box has a step, its epoch is one. */
+		if (!u->placed && u->has_box_epoch && !u->stepped_boxes) {
+			u->placed = u->epoch_boxes = true;
+			u->place = u->box_epoch;
+			snprintf(u->step, sizeof u->step, "epoch");
+		}
 		const bool placed = u->placed;
-		u->placed = false;
+		u->placed = u->has_box_epoch = false;
 		u->header[0] = '\0';
 		if (g->dry)
-			u->ordinal = u->coarse || !u->stepped_boxes;
+			u->ordinal = u->coarse || (!u->stepped_boxes && !u->epoch_boxes);
 		if (g->held.n == 0 || (!placed && !u->ordinal)) {
 			g->held.n = 0;
 			return 0;
@@ -111,6 +118,9 @@ box(struct log_reader *g, struct acc_str s, struct acc_err *e)
 		g->kept = u->placed = u->stepped_boxes = true;
 		u->place = (int64_t)v.v;
 		snprintf(u->step, sizeof u->step, "%.*s", ACC_PRS(key));
+	} else if (v.integer && ACC_LOG_IS(key, epochs)) {
+		g->kept = u->has_box_epoch = true;
+		u->box_epoch = v.i;
 	} else {
 		const int n = snprintf(tag, sizeof tag, "%s%.*s", u->header, ACC_PRS(key));
 		return acc_log_hold(g,

@@ -106,6 +106,26 @@ leading(struct acc_str s, int64_t *k, int64_t *of, bool *bar)
 	return *bar || (p < end && *p == ',');
 }
 
+/* Does a line tell of an epoch that was, as "Loaded the model from epoch 5"? */
+static bool
+looks_back(struct acc_str s, const struct log_place *at)
+{
+	struct acc_str before = {s.p, at->parts > 0 ? (uint32_t)(at->part[0].p - s.p) : 0};
+	return acc_str_is(acc_log_last_word(acc_str_trim(before)), "from");
+}
+
+/* Does it tell of something that came to pass then, as "Early stopping triggered at epoch 45", and heads nothing? */
+static bool
+tells(struct acc_str s)
+{
+	static const char *const words[] = {"topping", "topped", "est model", "est epoch",
+		"est result", "est score", "aving", "aved", "oading", "oaded", "esum", "onverged"};
+	bool found = false;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		found = found || acc_log_find(s, words[i]) != NULL;
+	return found;
+}
+
 /* A line with nothing but a place says where the lines behind it are, which name none. */
 static bool
 settle_place(struct log_reader *g, struct acc_str s, struct log_place *at, const struct log_pair *f,
@@ -258,6 +278,9 @@ step_of(struct log_reader *g, const struct log_place *at, const struct log_pair 
 	const struct log_pair *loss = loss_of(f, n);
 	if (at->has_step && !u->borrowed)
 		of_steps(u, f, n, true);
+	if (at->has_step && at->of > 0 && loss != NULL)
+		u->train_of = at->of;
+	u->by_epoch = !at->has_step && !g->count.seen && !u->ordinal;
 	if (at->has_step || !at->has_epoch)
 		return acc_log_through(g, at, false);
 	if (u->ordinal && loss != NULL) {
@@ -358,7 +381,7 @@ static bool
 announces(struct acc_str s)
 {
 	static const char *const words[] = {"testing", "evaluating", "validating", "evaluation",
-		"validation"};
+		"validation", "eval"};
 	uint32_t n = 0;
 	s = acc_str_trim(s);
 	while (n < s.n && (s.p[n] | 0x20) >= 'a' && (s.p[n] | 0x20) <= 'z')
@@ -375,6 +398,12 @@ carried(struct log_reader *g, struct acc_str s, const struct log_place *at, bool
 	struct log_guess *u = &g->guess;
 	const bool again = found && at->has_epoch && !at->has_step && u->announced &&
 			   u->has_epoch && u->epoch == at->epoch;
+	/* Paddle's "Eval begin...", and "step 10/88" behind it where an epoch has 614. */
+	u->evaluates = u->evaluates && (!at->has_step || at->of == 0 || at->of != u->train_of);
+	if (u->evaluates && found && at->has_step && at->of > 0 && u->train_of > 0)
+		g->so_far = true;
+	if (g->so_far)
+		return *mode == '\0' ? "val/" : mode;
 	if (found) {
 		u->after = NULL;
 		u->has_epoch = at->has_epoch;
@@ -423,6 +452,8 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	if (acc_log_find(s, "epoch results:") != NULL)
 		return 0;
 	bool found = acc_log_place(s, &at);
+	if (found && looks_back(s, &at))
+		return 0;
 	int n = acc_log_pairs(s, f, LOG_PAIRS);
 	settle_episode(&g->guess, &at);
 	note_rank(g, f, n);
@@ -435,6 +466,9 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	const bool announced = n == 0 && !found && announces(s);
 	if (n == 0)
 		g->guess.announced = announced;
+	g->guess.evaluates = announced || (g->guess.evaluates && !(n == 0 && found));
+	if (n == 0 && found && tells(s))
+		return 0;
 	if (n == 0 && found && g->has_step && *acc_log_mode(s) != '\0')
 		stand(&g->guess, g->step, acc_log_mode(s));
 	else if (n == 0 && found && *acc_log_mode(s) == '\0' && at.has_epoch && !at.has_step) {
@@ -455,6 +489,8 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 		acc_log_step(g, step);
 		if (*mode == '\0')
 			note_again(g, s, f, n, step);
+	} else {
+		g->guess.has_before = false; /* what comes behind an evaluation repeats nothing */
 	}
 	if (acc_str_is(f[0].key, "is"))
 		f[0].key = named_before(s, &at);

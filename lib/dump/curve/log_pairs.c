@@ -143,7 +143,7 @@ acc_log_pairs(struct acc_str s, struct log_pair *out, int max)
 		for (stop = q; stop > p && (stop[-1] == '-' || stop[-1] == '.'); stop--)
 			;
 		const char *number = counted_word((struct acc_str){p, (uint32_t)(q - p)}, end),
-			   *v = marks(stop, end);
+			   *v = marks(q < end && (*q == ':' || *q == '=') ? q : stop, end);
 		const char *after = v > stop && number == NULL ? acc_log_number(v, end, &out[n].v)
 							       : NULL;
 		const bool filler = is_filler((struct acc_str){p, (uint32_t)(q - p)});

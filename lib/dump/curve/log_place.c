@@ -47,6 +47,19 @@ letter(char c)
 	return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
 }
 
+/* "[0-20]" of MXNet: the last of the batches that numbers are of. */
+static const char *
+through_range(const char *p, const char *end, int64_t *n)
+{
+	int64_t last;
+	const char *q = p + 1;
+	if (p >= end || *p != '-' || q == end || *q < '0' || *q > '9' ||
+		!acc_log_int(&q, end, &last) || q == end || *q != ']' || last < *n)
+		return p;
+	*n = last;
+	return q;
+}
+
 /* What stands between a word and its number. */
 static const char *
 gap(const char *p, const char *end)
@@ -77,6 +90,7 @@ count(const char *p, const char *end, int64_t *n, int64_t *of)
 	if (q == p || !acc_log_int(&q, end, n) ||
 		(q = ordinal(q, end), q < end && (letter(*q) || *q == '.')))
 		return NULL;
+	q = through_range(q, end, n);
 	/* "540it [06:54": a time */
 	if (end - q > 2 && q[0] == ':' && q[1] >= '0' && q[1] <= '9' && q[2] >= '0' && q[2] <= '9')
 		return NULL;
@@ -100,10 +114,21 @@ within(const char *p, const char *end, int64_t *k, int64_t *of)
 	return acc_log_of(&q, end, k, of) ? q : NULL;
 }
 
+/* "batch i:3": the word before it is one of parts. */
+static bool
+names_index(struct acc_str w, const char *start)
+{
+	struct acc_str before = {start, (uint32_t)(w.p - start)};
+	if (!acc_str_is(w, "i") || before.n == 0 || w.p[-1] != ' ')
+		return false;
+	return ACC_LOG_IS(acc_log_last_word(acc_str_trim(before)), part_words);
+}
+
 /* A word of the line, and what its number says. True: nothing more is looked for. */
 static bool
-look(struct acc_str w, bool global, const char *end, struct log_place *at, bool *sure)
+look(struct acc_str s, struct acc_str w, bool global, struct log_place *at, bool *sure)
 {
+	const char *const end = s.p + s.n;
 	const char *q = w.p + w.n, *r;
 	int64_t n, of, k, len;
 	/* Marian's "Up. 100" */
@@ -123,8 +148,9 @@ look(struct acc_str w, bool global, const char *end, struct log_place *at, bool 
 		at->of = of;
 	} else if (!at->has_step && (ACC_LOG_IS(w, part_words) || ACC_LOG_IS(w, short_words)) &&
 		   (r = count(q, end, &n, &of)) != NULL &&
-		   (of > 0 || at->has_epoch || ACC_LOG_IS(w, index_words)) &&
-		   (ACC_LOG_IS(w, part_words) || (of > 0 && at->has_epoch))) {
+		   (names_index(w, s.p) ||
+			   ((of > 0 || at->has_epoch || ACC_LOG_IS(w, index_words)) &&
+				   (ACC_LOG_IS(w, part_words) || (of > 0 && at->has_epoch))))) {
 		at->has_step = true;
 		at->step = n;
 		at->of = of;
@@ -217,6 +243,31 @@ of_count(struct acc_str s, struct log_place *at)
 	}
 }
 
+/* "0-epoch (4/178643)". */
+static bool
+of_hyphen(struct acc_str s, struct log_place *at)
+{
+	const char *word = acc_log_find(s, "-epoch"), *end = s.p + s.n, *p, *q;
+	int64_t epoch;
+	for (p = word; word != NULL && p > s.p && p[-1] >= '0' && p[-1] <= '9'; p--)
+		;
+	if (word == NULL || p == word ||
+		(p > s.p && (letter(p[-1]) || strchr(".-_", p[-1]) != NULL)))
+		return false;
+	const char *first = p;
+	if (!acc_log_int(&p, word, &epoch))
+		return false;
+	at->has_epoch = true;
+	at->epoch = epoch;
+	at->word = (struct acc_str){word + 1, 5};
+	q = word + 6;
+	if (acc_log_char(&q, end, '(') && acc_log_of(&q, end, &at->step, &at->of))
+		at->has_step = at->anew = true;
+	at->part[at->parts++] = (struct acc_str){first,
+		(uint32_t)((at->has_step ? q : word + 6) - first)};
+	return true;
+}
+
 /* "0th epoch, 12th mini-batch". */
 static bool
 of_ordinals(struct acc_str s, struct log_place *at)
@@ -260,7 +311,7 @@ acc_log_place(struct acc_str s, struct log_place *at)
 	bool sure = false;   /* the step's word needs no other */
 	bool global = false; /* the word before */
 	*at = (struct log_place){0};
-	if (of_espnet(s, at))
+	if (of_espnet(s, at) || of_hyphen(s, at))
 		return true;
 	for (; p < end; p = q) {
 		while (p < end && *p == '-') /* "-----Iteration: 1000-----" */
@@ -271,7 +322,7 @@ acc_log_place(struct acc_str s, struct log_place *at)
 		if (w.n == 0)
 			q += q < end;
 		else if ((p == s.p || (p[-1] != '/' && p[-1] != '.')) &&
-			 look(w, global, end, at, &sure))
+			 look(s, w, global, at, &sure))
 			break;
 		global = w.n > 0 ? acc_str_is(w, "global") : global;
 	}
@@ -339,10 +390,11 @@ int64_t
 acc_log_through(struct log_reader *g, const struct log_place *at, bool evaluates)
 {
 	if (evaluates)
-		return at->global     ? at->step
-		       : g->has_step  ? g->step
-		       : at->has_step ? at->step
-				      : at->epoch;
+		return at->global                                            ? at->step
+		       : at->has_epoch && !at->has_step && g->guess.by_epoch ? at->epoch
+		       : g->has_step                                         ? g->step
+		       : at->has_step                                        ? at->step
+									     : at->epoch;
 	if (!at->has_epoch || !at->has_step)
 		return at->has_step ? at->step : at->epoch;
 	return acc_count_through(&g->count, at);
@@ -397,6 +449,6 @@ acc_log_step(struct log_reader *g, int64_t step)
 {
 	g->guess.falls += g->has_step && step <= g->step;
 	g->has_step = true;
-	g->step = step;
+	g->step = g->guess.at = step;
 	g->lists = 0;
 }

@@ -17,7 +17,7 @@ among(char c, const char *of)
 static bool
 is_rate(struct acc_str s)
 {
-	static const char *const marks[] = {"it/s", "s/it", "/sec", "/s]", "/step", "ETA"};
+	static const char *const marks[] = {"it/s", "s/it", "/s]", "/step", "ETA"};
 	bool found = false;
 	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
 		found = found || acc_log_find(s, marks[i]) != NULL;
@@ -35,7 +35,7 @@ has_unit(const char *p, const char *end)
 	const char *q = p;
 	while (q < end && (*q | 0x20) >= 'a' && (*q | 0x20) <= 'z')
 		q++;
-	bool found = false;
+	bool found = q > p && q < end && *q == '/'; /* samples/sec */
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
 		found = found || acc_str_is((struct acc_str){p, (uint32_t)(q - p)}, units[i]);
 	return found;
