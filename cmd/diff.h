@@ -26,6 +26,7 @@ struct diff_opt {
 	int kept;    /* of a part: where its records are kept; -1: nowhere */
 	bool entire; /* and all of them, for a report */
 	bool part;   /* it is one of a job's folder */
+	bool settings; /* of a log that prints them, too, these are compared */
 	/* Of a part: the formats of device and bench, where their folders are of others, too; or NULL. */
 	const char *form[2];
 };

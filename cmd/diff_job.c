@@ -155,6 +155,7 @@ options_of(const struct job *j, enum acc_holds what, const struct couple *c)
 	const struct words none = {0};
 	struct diff_opt o = *j->opt;
 	o.part = true;
+	o.settings = what == ACC_HOLDS_CONFIGURATION && strcmp(c->a->form, "log") == 0;
 	o.entire = o.reports.n > 0;
 	o.reports = none;
 	o.form[0] = c->a->named ? c->a->form : NULL;
@@ -474,6 +475,58 @@ take_single(struct job *j, int side)
 	return true;
 }
 
+static bool
+prints_settings(const struct job *j, const char *path)
+{
+	const struct acc_glance_opt opt = {.sel = &j->opt->sel};
+	struct acc_glance g = {0};
+	struct acc_err e = {0};
+	if (acc_glance(&g, path, &opt, &e) < 0)
+		cli_die_err(&e);
+	const bool both = g.settings;
+	acc_glance_release(&g);
+	return both;
+}
+
+/* A log that prints the arguments of its run is a configuration, too. */
+static void
+add_settings(struct job *j, int side)
+{
+	struct acc_holding *h = &j->held[side];
+	for (size_t i = 0, n = h->n; i < n; i++) {
+		struct acc_held_part one = h->part[i];
+		if (one.holds != ACC_HOLDS_LOG || strcmp(one.form, "log") != 0 ||
+			!prints_settings(j, path_in(j, side, &one)))
+			continue;
+		one.holds = ACC_HOLDS_CONFIGURATION;
+		h->part = acc_grow(h->part, &h->cap, h->n + 1, sizeof *h->part, NULL);
+		if (h->part == NULL)
+			cli_nomem();
+		h->part[h->n++] = one;
+	}
+}
+
+static bool
+has_settings(const struct acc_holding *h)
+{
+	bool found = false;
+	for (size_t i = 0; i < h->n; i++)
+		found = found || h->part[i].holds == ACC_HOLDS_CONFIGURATION;
+	return found;
+}
+
+/* Where the other side has none, there is nothing to compare them with. */
+static void
+settle_settings(struct job *j)
+{
+	const size_t n[2] = {j->held[0].n, j->held[1].n};
+	for (int i = 0; i < 2; i++)
+		add_settings(j, i);
+	if (!has_settings(&j->held[0]) || !has_settings(&j->held[1]))
+		for (int i = 0; i < 2; i++)
+			j->held[i].n = n[i];
+}
+
 /* Beside a folder of single files, one with nothing in it is why they are not compared. */
 static void
 refuse_empty(const char *side, const char *folder)
@@ -511,8 +564,12 @@ diff_job(const struct diff_opt *opt, const char *device, const char *bench)
 		refuse_unread(&j, i);
 	if (is[0] != is[1])
 		is[is[0] > 0] = take_single(&j, is[0] > 0);
+	else if (is[0] == 0 && opt->reading.n == 0 && opt->rules == NULL && strcmp(device, "-") != 0 &&
+		 strcmp(bench, "-") != 0 && prints_settings(&j, device) && prints_settings(&j, bench))
+		is[0] = is[1] = take_single(&j, 0) && take_single(&j, 1);
 	if (is[0] > 0 && is[1] > 0) {
 		refuse(&j);
+		settle_settings(&j);
 		say_missed(&j);
 		status = compare_jobs(&j);
 	} else {

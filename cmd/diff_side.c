@@ -60,7 +60,15 @@ agree(struct plan *p, const struct side *s, bool first)
 	enum acc_holds holds = s->g.holds;
 	if (!s->looked)
 		return;
+	if (s->g.settings && p->opt->settings)
+		holds = ACC_HOLDS_CONFIGURATION;
 	if (first)
+		p->holds = holds;
+	/* A log that prints its arguments against a configuration. */
+	if (holds == ACC_HOLDS_LOG && s->g.settings && p->holds == ACC_HOLDS_CONFIGURATION)
+		holds = p->holds;
+	if (holds == ACC_HOLDS_CONFIGURATION && p->holds == ACC_HOLDS_LOG &&
+		p->side[DEVICE].g.settings)
 		p->holds = holds;
 	if (holds != p->holds && holds >= ACC_HOLDS_LOG && p->holds >= ACC_HOLDS_LOG) {
 		bool norms = false;

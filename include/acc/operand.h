@@ -94,6 +94,7 @@ struct acc_glance {
 	bool norms;     /* of gradients, in numbered files */
 	bool params;    /* tensors of a model */
 	bool calls;     /* tensors of calls, in a pass */
+	bool settings;  /* a log that prints its configuration, too */
 	bool states;    /* an optimizer's, under numbers of parameters */
 	bool groups;    /* a recording by accrec(3), which knows the ranks of each communication */
 	/* Where tensors belong to no pass: the names of these, at most ACC_GLANCE_NAMES, and the same

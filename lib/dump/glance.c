@@ -9,6 +9,7 @@ struct looking {
 	const struct acc_glance_opt *opt;
 	uint64_t most;
 	bool nameless; /* a tensor of no pass was there */
+	bool log; /* arguments that it prints stand before its curves, however many they are */
 	bool sample, scalar, param, op;
 	bool trouble;
 };
@@ -62,12 +63,14 @@ see_tensor(struct looking *l, const struct acc_rec *r)
 }
 
 static void
-see_source(struct acc_glance *g, const struct acc_rec *r)
+see_source(struct looking *l, const struct acc_rec *r)
 {
+	struct acc_glance *g = l->g;
 	const struct acc_str f = acc_get_text(r, "", "framework");
 	if (g->framework[0] == '\0' && all_of(f, "abcdefghijklmnopqrstuvwxyz"))
 		snprintf(g->framework, sizeof g->framework, "%.*s", ACC_PRS(f));
 	g->groups |= acc_str_is(acc_get_text(r, "", "format"), "record");
+	l->log |= acc_str_is(acc_get_text(r, "", "format"), "log");
 }
 
 static int
@@ -80,7 +83,7 @@ see(void *arg, struct acc_rec *r)
 	if (acc_rec_is(r, "tensor"))
 		see_tensor(l, r);
 	else if (acc_rec_is(r, "source"))
-		see_source(g, r);
+		see_source(l, r);
 	l->sample |= acc_rec_is(r, "sample");
 	l->scalar |= acc_rec_is(r, "scalar");
 	l->param |= acc_rec_is(r, "param");
@@ -90,7 +93,7 @@ see(void *arg, struct acc_rec *r)
 	g->flat |= is_flat(acc_get_text(r, "", "name"));
 	for (size_t i = 0; i < sizeof families / sizeof *families; i++)
 		g->operators |= acc_str_starts(op, families[i]);
-	return ++g->n < l->most ? 0 : ACC_ESTOP;
+	return ++g->n < l->most || (l->log && !l->scalar) ? 0 : ACC_ESTOP;
 }
 
 /* The name of a part of a distributed checkpoint ends in its range: w[0:4,8:16]. */
@@ -166,8 +169,9 @@ look(struct acc_glance *g, const char *path, const struct acc_glance_opt *opt, u
 	}
 	g->holds = l.sample                         ? ACC_HOLDS_SAMPLES
 		   : l.op || !(l.scalar || l.param) ? ACC_HOLDS_DUMP
-		   : l.param                        ? ACC_HOLDS_CONFIGURATION
-						    : ACC_HOLDS_LOG;
+		   : l.scalar                       ? ACC_HOLDS_LOG
+						    : ACC_HOLDS_CONFIGURATION;
+	g->settings = l.scalar && l.param;
 	if (rc == 0 && l.nameless && most == LOOK) {
 		struct acc_glance_opt silent = *opt;
 		silent.trouble = NULL;

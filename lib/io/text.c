@@ -106,13 +106,35 @@ escape(const uint8_t *p, size_t n, uint8_t **o)
 	return 5;
 }
 
+/* Is what stands behind the mark a text? It has a line's end, and no control characters, single halves of pairs or what
+ * is no character. */
+static bool
+is_text16(const uint8_t *p, size_t n, bool big)
+{
+	bool ended = false, half = false;
+	for (size_t i = 2; i + 1 < n; i += 2) {
+		const unsigned u = big ? (unsigned)p[i] << 8 | p[i + 1] : (unsigned)p[i + 1] << 8 | p[i];
+		const bool low = u >= 0xdc00 && u < 0xe000;
+		if ((u < 0x20 && strchr("\t\n\r\033", (int)u) == NULL) || u == 0 || u >= 0xfffe ||
+			low != half)
+			return false;
+		half = u >= 0xd800 && u < 0xdc00;
+		ended = ended || u == '\n';
+	}
+	return ended;
+}
+
 bool
 acc_utf16_starts(const uint8_t *p, size_t n, bool *big)
 {
+	enum { LOOKED = 1024 };
 	*big = n >= 4 && p[0] == 0xfe && p[1] == 0xff;
+	if (n < 4 || (!*big && (p[0] != 0xff || p[1] != 0xfe)))
+		return false;
 	/* A mark, then a character of ASCII: numbers in two bytes each begin so, too, and no text. */
-	return n >= 4 && (*big ? p[2] == 0 && p[3] - 9U < 0x76
-			       : p[0] == 0xff && p[1] == 0xfe && p[3] == 0 && p[2] - 9U < 0x76);
+	if (*big ? p[2] == 0 && p[3] - 9U < 0x76 : p[3] == 0 && p[2] - 9U < 0x76)
+		return true;
+	return is_text16(p, n < LOOKED ? n : LOOKED, *big);
 }
 
 size_t

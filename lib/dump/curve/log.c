@@ -424,10 +424,14 @@ borne_out(int grammar, const struct words *w, const uint8_t *p, size_t n, bool k
 	struct survey v;
 	*d = start;
 	dry_run(d, w, p, n, &v);
-	if (d->guess.again > d->guess.losses / 4 && d->guess.losses >= COUNTED_LEAST) {
+	const bool none = v.guessed == 0 && g == &acc_log_grammar_guess;
+	if (none || (d->guess.again > d->guess.losses / 4 && d->guess.losses >= COUNTED_LEAST)) {
 		*d = start;
-		d->guess.ordinal = true;
+		d->guess.ordinal = !none;
+		d->guess.stepless = none;
 		dry_run(d, w, p, n, &v);
+		if (none && v.guessed < COUNTED_LEAST)
+			return false;
 	}
 	return v.moved && (d->guess.varied || v.losses[1] > 0) && v.guessed >= g->guess &&
 	       d->guess.again <= d->guess.losses / 4 &&
@@ -466,6 +470,7 @@ survey(struct log_reader *g, const uint8_t *p, size_t n)
 	g->step = d.first_step;
 	g->count.anew = d.count.anew;
 	g->guess.ordinal = d.guess.ordinal;
+	g->guess.stepless = d.guess.stepless;
 	g->guess.in_episode = d.guess.in_episode;
 	g->bar.of = d.bar.clumped ? 0 : d.bar.of;
 }

@@ -49,6 +49,7 @@ struct log_guess {
 	bool announced;    /* the line before says that an evaluation comes, */
 	bool has_epoch;    /* after this epoch */
 	int64_t epoch;
+	bool stepless;              /* no line names a place: those with a loss are counted */
 	bool ordinal;               /* lines of an epoch name that alone, and are counted: */
 	uint64_t counted_key;       /* those with this loss */
 	uint64_t step_keys[8];      /* names in lines with a step, by their hashes; */
@@ -90,7 +91,7 @@ struct log_training_bar {
 	int64_t n; /* as it was last */
 	bool waits,
 		clumped; /* a loss waits for it; losses do, one after the other: they are printed late */
-	double loss;
+	uint64_t line; /* hash of its numbers */
 };
 
 /* The numbers of a line whose step is printed later. */

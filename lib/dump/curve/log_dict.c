@@ -190,17 +190,17 @@ epoch_of(const struct pair *f, int n, int64_t *epoch)
 	return false;
 }
 
-/* Python keeps back what it prints into a file, and the bar runs on: losses that come together, none of them alike, are
+/* Python keeps back what it prints into a file, and the bar runs on: lines that come together, none of them alike, are
  * not of the step that it shows. */
 static void
 note_late(struct log_reader *g, const struct pair *f, int n)
 {
-	double loss = 0;
+	uint64_t all = 0;
 	for (int i = 0; i < n; i++)
-		loss = acc_log_is_loss(f[i].key) ? f[i].v.v : loss;
-	g->bar.clumped = g->bar.clumped || (g->bar.waits && loss != g->bar.loss);
+		all = all * 31 + acc_hash(&f[i].v.v, sizeof f[i].v.v);
+	g->bar.clumped = g->bar.clumped || (g->bar.waits && all != g->bar.line);
 	g->bar.waits = true;
-	g->bar.loss = loss;
+	g->bar.line = all;
 }
 
 /* Hand the numbers on. step: as the line has it, or NULL. */

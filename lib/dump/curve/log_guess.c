@@ -58,8 +58,9 @@ aside(struct acc_str s, const struct log_pair *f)
 static void
 note_rank(struct log_reader *g, const struct log_pair *f, int n)
 {
+	static const char *const names[] = {"rank"};
 	for (int i = 0; i < n && !g->has_rank; i++)
-		if (f[i].v.integer && acc_str_is(acc_log_last_word(f[i].key), "rank")) {
+		if (f[i].v.integer && ACC_LOG_IS(acc_log_last_word(f[i].key), names)) {
 			g->has_rank = true;
 			g->rank = f[i].v.i;
 		}
@@ -297,6 +298,23 @@ step_of(struct log_reader *g, const struct log_place *at, const struct log_pair 
 	return g->step;
 }
 
+/* "0.60 ± 0.08": behind the spread of a mean. */
+static const char *
+spread(const char *p, const char *end)
+{
+	static const char *const signs[] = {"\xc2\xb1", "+/-", "+-"};
+	struct acc_str s = acc_str_trim((struct acc_str){p, (uint32_t)(end - p)});
+	struct acc_literal v;
+	for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+		if (!acc_str_starts(s, signs[i]))
+			continue;
+		s = acc_str_trim(acc_log_from(s, s.p + strlen(signs[i])));
+		const char *q = acc_log_number(s.p, end, &v);
+		return q == NULL ? p : q;
+	}
+	return p;
+}
+
 /* Says it nothing but these, and their units? */
 static bool
 only_pairs(struct acc_str s, const struct log_pair *f, int n)
@@ -308,6 +326,7 @@ only_pairs(struct acc_str s, const struct log_pair *f, int n)
 			(*unit == ' ' || ((*unit | 0x20) >= 'a' && (*unit | 0x20) <= 'z')))
 			unit++;
 		p = unit - p <= 4 ? unit : p;
+		p = i > 0 ? spread(p, stop) : p;
 		for (; p < stop; p++)
 			if (strchr(" \t,;|%()[]{}*->", *p) == NULL || *p == '\0')
 				return false;
@@ -443,6 +462,20 @@ evaluated(const struct log_reader *g, struct acc_str s, const struct log_pair *f
 	       *acc_log_mode(f->key) != '\0' && acc_str_trim(acc_log_from(s, f->end)).n == 0;
 }
 
+/* "loss: 0.42", and no line of the log says when. */
+static int
+stepless(struct log_reader *g, struct acc_str s, const struct log_pair *f, int n, struct acc_err *e)
+{
+	const char *mode = mode_of(s, &f[0]);
+	if (*mode == '\0' && loss_of(f, n) == NULL)
+		return 0;
+	if (*mode == '\0')
+		acc_log_step(g, ++g->ordinal);
+	g->counted = true;
+	snprintf(g->guess.step, sizeof g->guess.step, "number of the line");
+	return put(g, mode, f, n, g->ordinal, e);
+}
+
 static int
 line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
@@ -475,6 +508,8 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 		stand(&g->guess, at.epoch, "");
 		g->guess.header_above = true;
 	}
+	if (g->guess.stepless)
+		return found || n == 0 ? 0 : stepless(g, s, f, n, e);
 	if (!settle_place(g, s, &at, f, n, found) || n == 0 ||
 		(configures(s) && loss_of(f, n) == NULL))
 		return 0;

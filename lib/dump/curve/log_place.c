@@ -28,6 +28,9 @@ static const char *const index_words[] = {"batch_idx", "batch_id", "batch_index"
 /* With both. */
 static const char *const short_words[] = {"i", "b", "it"};
 static const char *const epoch_words[] = {"epoch", "ep"};
+/* "iteration:1 step:100/23196": the first is an epoch. */
+static const char *const rounds[] = {"iteration", "iter"};
+static const char *const within_words[] = {"step", "batch"};
 static const char *const episode_words[] = {"episode"};
 /* With brackets behind. */
 static const char *const phase_words[] = {"train", "training"};
@@ -134,7 +137,13 @@ look(struct acc_str s, struct acc_str w, bool global, struct log_place *at, bool
 	/* Marian's "Up. 100" */
 	const bool up = end - q > 2 && q[0] == '.' && q[1] == ' ' && acc_str_is(w, "Up");
 	/* "episode: 0, step: 12": a step within it, if there is one. */
-	if (!*sure && !at->has_epoch && ACC_LOG_IS(w, episode_words) &&
+	if (*sure && !at->has_epoch && at->of == 0 && ACC_LOG_IS(at->word, rounds) &&
+		ACC_LOG_IS(w, within_words) && (r = count(q, end, &n, &of)) != NULL && of > 0) {
+		at->has_epoch = at->anew = true;
+		at->epoch = at->step;
+		at->step = n;
+		at->of = of;
+	} else if (!*sure && !at->has_epoch && ACC_LOG_IS(w, episode_words) &&
 		(r = count(q, end, &n, &of)) != NULL) {
 		at->has_epoch = at->episode = true;
 		at->epoch = n;
