@@ -22,11 +22,13 @@ struct diff_opt {
 	struct acc_select sel;          /* of step and rank */
 	const char *before;             /* the device's dump before a change */
 	bool all, strict, no_audit, no_fold, go_on;
-	bool print;  /* the pipeline, and run nothing */
-	int kept;    /* of a part: where its records are kept; -1: nowhere */
-	bool entire; /* and all of them, for a report */
-	bool part;   /* it is one of a job's folder */
+	bool print;    /* the pipeline, and run nothing */
+	int kept;      /* of a part: where its records are kept; -1: nowhere */
+	bool entire;   /* and all of them, for a report */
+	bool part;     /* it is one of a job's folder */
 	bool settings; /* of a log that prints them, too, these are compared */
+	/* Of a part that is a log: configurations of the same runs, which are read beside it. */
+	struct words beside[2];
 	/* Of a part: the formats of device and bench, where their folders are of others, too; or NULL. */
 	const char *form[2];
 };

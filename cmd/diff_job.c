@@ -148,6 +148,24 @@ noise_of(const struct job *j, enum acc_holds what, const struct acc_held_part *p
 	return path == NULL || stat(path, &st) < 0 ? NULL : path;
 }
 
+/* What counts there are in the configurations tells what a loss may be divided by. Of forms that are the run's own, and
+ * in its folder itself. */
+static void
+beside(const struct job *j, struct diff_opt *o)
+{
+	static const char own[] = "yaml json training_args shell toml wandb-config";
+	for (int side = 0; side < 2; side++) {
+		const struct acc_holding *h = &j->held[side];
+		for (size_t i = 0; i < h->n; i++)
+			if (h->part[i].holds == ACC_HOLDS_CONFIGURATION && !h->part[i].named &&
+				h->part[i].name[0] != '\0' &&
+				strchr(h->part[i].name, '/') == NULL &&
+				acc_word_in(own, acc_str(h->part[i].form)))
+				cli_append(&o->beside[side].v, &o->beside[side].n,
+					path_in(j, side, &h->part[i]));
+	}
+}
+
 /* A part gets the options that its kind knows. */
 static struct diff_opt
 options_of(const struct job *j, enum acc_holds what, const struct couple *c)
@@ -175,6 +193,8 @@ options_of(const struct job *j, enum acc_holds what, const struct couple *c)
 	}
 	if (what != ACC_HOLDS_DUMP)
 		o.expected = NULL;
+	if (what == ACC_HOLDS_LOG && o.form[0] == NULL && o.form[1] == NULL)
+		beside(j, &o);
 	return o;
 }
 
@@ -564,8 +584,9 @@ diff_job(const struct diff_opt *opt, const char *device, const char *bench)
 		refuse_unread(&j, i);
 	if (is[0] != is[1])
 		is[is[0] > 0] = take_single(&j, is[0] > 0);
-	else if (is[0] == 0 && opt->reading.n == 0 && opt->rules == NULL && strcmp(device, "-") != 0 &&
-		 strcmp(bench, "-") != 0 && prints_settings(&j, device) && prints_settings(&j, bench))
+	else if (is[0] == 0 && opt->reading.n == 0 && opt->rules == NULL &&
+		 strcmp(device, "-") != 0 && strcmp(bench, "-") != 0 &&
+		 prints_settings(&j, device) && prints_settings(&j, bench))
 		is[0] = is[1] = take_single(&j, 0) && take_single(&j, 1);
 	if (is[0] > 0 && is[1] > 0) {
 		refuse(&j);

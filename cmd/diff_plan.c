@@ -55,6 +55,8 @@ reader(struct pipeline *l, const struct side *s, int said)
 		prog_add(p, "--outputs");
 	prog_add(p, "--");
 	prog_add(p, s->path);
+	if (index_of(l, s) <= BENCH)
+		prog_add_all(p, &o->beside[index_of(l, s)]);
 	return p;
 }
 

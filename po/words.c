@@ -23,6 +23,10 @@ const char *words[] = {
 	ACC_MSG("small"),
 	/* of accdiff */
 	ACC_MSG("configuration"),
+	ACC_MSG("micro-batches"),
+	ACC_MSG("ranks"),
+	ACC_MSG("samples"),
+	ACC_MSG("tokens"),
 	ACC_MSG("log"),
 	ACC_MSG("weights"),
 	ACC_MSG("dump"),

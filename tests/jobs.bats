@@ -20,6 +20,64 @@ ALL='== configuration: train.yaml
 == weights: ckpt
 == dump: dump'
 
+@test "a factor between losses is made of counts of the configuration beside them" {
+	cd "$BATS_TEST_TMPDIR"
+	mkdir f g
+	run_of() { # folder, factor, batch size, accumulation
+		printf 'train:\n  per_device_train_batch_size: %d\n  max_seq_len: 32\n  grad_accum_steps: %d\n' "$3" "$4" >"$1/config.yaml"
+		awk -v k="$2" 'BEGIN { for (i = 1; i < 9; i++) printf "step %d: loss %.6f\n", i, k * (9 - i * .313) }' >"$1/train.log"
+	}
+	said() { # what is said of the factor
+		run accdiff --go-on f g
+		[ "$status" -eq 1 ]
+		[[ $output == *"$1"* ]] || { echo "$output" && return 1; }
+	}
+	run_of g 1 8 4
+	run_of f 256 8 4
+	said "loss is 256 times the bench's at all 8 steps: 8 samples (per_device_train_batch_size) x 32 tokens (max_seq_len), over which one side sums where the other averages"
+	run_of f 4 8 4
+	said "4 times the bench's at all 8 steps: 4 micro-batches (grad_accum_steps), over which"
+	run_of f 1024 8 4
+	said "8 samples (per_device_train_batch_size) x 32 tokens (max_seq_len) x 4 micro-batches (grad_accum_steps)"
+	run_of f 2 8 8
+	said "2 times the bench's at all 8 steps: grad_accum_steps is 8 on the device and 4 on the bench"
+	run_of f 1.0322580645161290 8 4
+	said "T/(T-1) of T = 32 tokens (max_seq_len), counted before the labels are shifted"
+	# Of no counts: what it may be made of.
+	run_of f 35 8 4
+	said "35 samples, micro-batches or ranks, or 5 x 7 of these"
+}
+
+@test "logs that print their arguments are compared as both" {
+	cd "$BATS_TEST_TMPDIR"
+	log() { # factor, arguments
+		for ((i = 0; i < $2; i++)); do echo "  arg_$i ..................................... $i"; done
+		printf '  seq_length ..................................... 32\n'
+		awk -v k="$1" 'BEGIN { for (i = 1; i < 9; i++)
+			printf " iteration %d/ 100 | consumed samples: %d | lm loss: %.6E | grad norm: %.3f |\n", i, i * 64, k * (9 - i * .313), 1 + i / 9 }'
+	}
+	log 1 300 >a.log
+	log 1 300 | sed 's/arg_7 \(\.*\) 7$/arg_7 \1 8/' >b.log
+	log 32 300 >c.log
+	run -0 accdiff a.log a.log
+	[[ ${lines[0]} == *'configuration equal, 8 steps equal' ]]
+	run -0 accdiff a.log b.log
+	[[ $output == *'arg_7'*'== log'* ]]
+	run -1 accdiff c.log a.log
+	[[ ${lines[0]} == *'configuration equal, loss differs from step 1 on' ]]
+	[[ $output == *"32 times the bench's, while grad_norm agrees"*'32 tokens (seq_length)'* ]]
+	# Beside a configuration they are one.
+	printf 'seq_length: 16\n' >m.yaml
+	run accdiff a.log m.yaml
+	[[ $output == *'seq_length'* && $output != *'== log'* ]]
+	# In folders, too.
+	mkdir A C
+	cp a.log A/train.log
+	cp c.log C/train.log
+	run -1 accdiff C A
+	[[ ${lines[0]} == *'configuration equal, loss differs from step 1 on' ]]
+}
+
 @test "an empty folder is said to be one, on either side" {
 	cd "$BATS_TEST_TMPDIR"
 	mkdir a u

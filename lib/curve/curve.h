@@ -123,6 +123,13 @@ struct remark {
 	uint32_t nranked;
 };
 
+/* A count of the configuration beside the curves. */
+struct acc_curve_setting {
+	int role, side;
+	int64_t value;
+	const char *name;
+};
+
 struct acc_curves {
 	struct acc_curve_opt opt;
 	struct acc_arena mem;
@@ -133,6 +140,8 @@ struct acc_curves {
 	size_t joined;
 	struct remark *remark;
 	size_t nremark, remark_cap;
+	struct acc_curve_setting *setting;
+	size_t nsetting, setting_cap;
 	size_t next;
 	int status;
 	struct acc_rec rec;
@@ -174,6 +183,9 @@ const char *acc_curve_fraction(struct acc_arena *mem, const struct acc_curve_fac
 /* witness.c: parts of sentences, empty where there is nothing to say; NULL: memory ran out */
 /* What a factor may be made of. */
 const char *acc_curve_divisors(struct acc_arena *mem, const struct acc_curve_factor *f);
+/* settings.c: of which counts of the configuration it is made; and a record of one, if it is one. 0 or < 0. */
+const char *acc_curve_settings(struct acc_curves *cs, const struct acc_curve_factor *f);
+int acc_curve_setting(struct acc_curves *cs, const struct acc_rec *r, struct acc_err *e);
 /* That the step at which the loss parts, the one behind `before`, is the first behind an evaluation. */
 const char *acc_curve_behind_evaluation(struct acc_curves *cs, int64_t before, int64_t step);
 /* That one side's rate is the other's of every so many steps. */

@@ -31,6 +31,7 @@ acc_curves_close(struct acc_curves *cs)
 	free(cs->set);
 	free(cs->order);
 	free(cs->remark);
+	free(cs->setting);
 	acc_rec_release(&cs->rec);
 	acc_arena_release(&cs->mem);
 	free(cs);
@@ -45,7 +46,8 @@ acc_curves_add(struct acc_curves *cs, const struct acc_rec *r, unsigned noise, s
 		while (cs->nset <= noise)
 			cs->set[cs->nset++] = (struct curve_set){.n = 0};
 	}
-	return acc_curve_take(&cs->set[noise], &cs->mem, r, e);
+	int rc = noise == 0 ? acc_curve_setting(cs, r, e) : 0;
+	return rc < 0 ? rc : acc_curve_take(&cs->set[noise], &cs->mem, r, e);
 }
 
 /* The order of writing: times and counters, which nobody judges, far from the findings at the

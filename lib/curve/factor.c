@@ -2,14 +2,9 @@
  * another count of tokens, micro-batches or ranks. */
 #include "curve/curve.h"
 #include "acc/say.h"
+#include "curve/limits.h"
 
 #include <math.h>
-
-/* What rounding of sums in float32 leaves of a ratio; and what of its distance from 1 may be noise. */
-static const double rounding = 1e-5, noise = 0.01;
-/* Below this it is no factor, but a difference; that of the first step's rule. */
-static const double least = 0.005;
-enum { LEAST_POINTS = 4, LARGEST_DENOMINATOR = 32 };
 
 /* Device by bench, and how precisely that is known, as a part of it. */
 static bool
@@ -19,8 +14,8 @@ ratio(const struct acc_point *p, double *r, double *tol)
 	if (!acc_curve_finite(p) || a == 0 || b == 0)
 		return false;
 	*r = a / b;
-	*tol = rounding + p->res[CURVE_A] / fabs(a) + p->res[CURVE_B] / fabs(b);
-	return *tol < least;
+	*tol = LIMIT_RATIO_ROUNDING + p->res[CURVE_A] / fabs(a) + p->res[CURVE_B] / fabs(b);
+	return *tol < LIMIT_FACTOR_LEAST;
 }
 
 /* The same factor at all points, up to noise of a hundredth of what it makes. */
@@ -41,11 +36,12 @@ constant(const struct curve *c, struct acc_curve_factor *out)
 	for (size_t i = 0; i < c->n; i++)
 		if (c->p[i].has == 3 && ratio(&c->p[i], &r, &tol)) {
 			far = fmax(far, fabs(r / out->value - 1));
-			if (fabs(r - out->value) > tol * out->value + noise * fabs(out->value - 1))
+			if (fabs(r - out->value) >
+				tol * out->value + LIMIT_RATIO_NOISE * fabs(out->value - 1))
 				return false;
 		}
 	out->tol = fmax(out->tol, far);
-	return n >= LEAST_POINTS && fabs(out->value - 1) > least;
+	return n >= LIMIT_FACTOR_POINTS && fabs(out->value - 1) > LIMIT_FACTOR_LEAST;
 }
 
 /* The loss and the gradient's norm have the same factor, each step perhaps another: that of the
@@ -62,13 +58,13 @@ shared(const struct curve *loss, const struct curve *norm, struct acc_curve_fact
 			continue;
 		/* Later steps start from other weights. */
 		if (fabs(q / r - 1) > tol + qtol) {
-			if (n < LEAST_POINTS)
+			if (n < LIMIT_FACTOR_POINTS)
 				return false;
 			break;
 		}
 		if (n++ == 0) {
 			*out = (struct acc_curve_factor){.value = r, .tol = tol};
-			differs = fabs(r - 1) > least;
+			differs = fabs(r - 1) > LIMIT_FACTOR_LEAST;
 		}
 		out->varies = out->varies || fabs(r / out->value - 1) > 2 * (tol + out->tol);
 	}
@@ -81,14 +77,13 @@ shared(const struct curve *loss, const struct curve *norm, struct acc_curve_fact
 static bool
 whole(const struct curve *c, struct acc_curve_factor *out)
 {
-	static const double chance = 0.01;
 	const struct acc_point *p = acc_curve_at(c, c->f.begin);
 	double r, tol;
 	if (p == NULL || !ratio(p, &r, &tol))
 		return false;
 	const double over = fmax(r, 1 / r), n = round(over);
 	*out = (struct acc_curve_factor){.value = r, .tol = tol, .first = true};
-	return n >= 2 && 2 * n * tol <= chance && fabs(over / n - 1) <= tol;
+	return n >= 2 && 2 * n * tol <= LIMIT_WHOLE_CHANCE && fabs(over / n - 1) <= tol;
 }
 
 bool
@@ -103,7 +98,7 @@ acc_curve_factor(const struct curve *loss, const struct curve *norm, struct acc_
 	if (!constant(loss, out))
 		return norm == NULL && whole(loss, out);
 	const struct acc_point *p = norm == NULL ? NULL : acc_curve_at(norm, loss->f.begin);
-	out->norm_agrees = p != NULL && ratio(p, &r, &tol) && fabs(r - 1) <= 0.01;
+	out->norm_agrees = p != NULL && ratio(p, &r, &tol) && fabs(r - 1) <= LIMIT_RATIO_NOISE;
 	return true;
 }
 
@@ -111,11 +106,11 @@ acc_curve_factor(const struct curve *loss, const struct curve *norm, struct acc_
 const char *
 acc_curve_fraction(struct acc_arena *mem, const struct acc_curve_factor *f)
 {
-	for (int q = 1; q <= LARGEST_DENOMINATOR; q++) {
+	for (int q = 1; q <= LIMIT_DENOMINATOR; q++) {
 		double p = round(f->value * q);
 		/* Of tolerances this wide any number is a fraction. */
 		if (p < 1 || p > 1 << 20 || fabs(p / (f->value * q) - 1) > f->tol ||
-			q * q * f->tol > 0.02)
+			q * q * f->tol > LIMIT_FRACTION_CHANCE)
 			continue;
 		return q == 1 ? acc_arena_printf(mem, "%.0f", p)
 			      : acc_arena_printf(mem, "%.0f/%d", p, q);

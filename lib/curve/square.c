@@ -3,19 +3,15 @@
  * local norms are those of squares. */
 #include "curve/curve.h"
 #include "acc/say.h"
+#include "curve/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Nobody takes a norm for its square by chance in fewer. */
-enum { FEWEST = 4 };
-/* Squares of the same norm, as two devices compute them: those of the guide agree to 1 %. */
-static const double alike = 0.02;
-
 static bool
 agree(double a, double b)
 {
-	return fabs(a - b) <= alike * fmax(a, b);
+	return fabs(a - b) <= LIMIT_SQUARE_ALIKE * fmax(a, b);
 }
 
 /* The values of a side's first step that are above 0. */
@@ -78,8 +74,9 @@ acc_curve_square(struct acc_curves *cs, struct acc_err *e)
 	if (v == NULL)
 		return acc_nomem(e);
 	const size_t n = gather(s, CURVE_A, v);
-	const int side = gather(s, CURVE_B, v + s->n) != n || n < FEWEST ? -1
-									 : rooted(v, v + s->n, n);
+	const int side = gather(s, CURVE_B, v + s->n) != n || n < LIMIT_SQUARES
+				 ? -1
+				 : rooted(v, v + s->n, n);
 	free(v);
 	if (side < 0)
 		return 0;

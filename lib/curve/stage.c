@@ -196,18 +196,23 @@ factor(struct scene *s)
 					  s->norm->tag)
 		: f.first       ? acc_say(mem, " at step %" PRId64 ", the first", c->f.begin)
 				: acc_say(mem, " at all %" PRIu64 " steps", c->f.n);
-	const char *divisors = acc_curve_divisors(mem, &f);
+	const char *divisors = acc_curve_settings(s->cs, &f);
+	const bool known = divisors != NULL && divisors[0] != '\0';
+	if (divisors != NULL && !known)
+		divisors = acc_curve_divisors(mem, &f);
 	if (number == NULL || what == NULL || divisors == NULL)
 		return acc_nomem(s->e);
 	const bool shifts = divisors[0] != '\0' && f.value < 2 && f.value > 0.5;
 	return resting(s, shifts ? "hf-trainer-class-name" : NULL,
 		say(s, c, "forward", c->f.begin, INT64_MIN,
-			acc_say(mem,
-				"%s is %s times the bench's%s%s. The same losses are divided by another "
-				"number: the mean against the sum, micro-batches of gradient "
-				"accumulation, ranks, or a count of tokens (padding, or before the labels "
-				"are shifted)",
-				c->tag, number, what, divisors)));
+			known ? acc_say(mem, "%s is %s times the bench's%s%s", c->tag, number, what,
+					divisors)
+			      : acc_say(mem,
+					"%s is %s times the bench's%s%s. The same losses are divided by another "
+					"number: the mean against the sum, micro-batches of gradient "
+					"accumulation, ranks, or a count of tokens (padding, or before the labels "
+					"are shifted)",
+					c->tag, number, what, divisors)));
 }
 
 /* The bench's curve, one step early or late. */

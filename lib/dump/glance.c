@@ -9,7 +9,7 @@ struct looking {
 	const struct acc_glance_opt *opt;
 	uint64_t most;
 	bool nameless; /* a tensor of no pass was there */
-	bool log; /* arguments that it prints stand before its curves, however many they are */
+	bool log;      /* arguments that it prints stand before its curves, however many they are */
 	bool sample, scalar, param, op;
 	bool trouble;
 };

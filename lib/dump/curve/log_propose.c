@@ -1,8 +1,9 @@
 /* A pattern for the log of a program that nobody here knows, which is tried before it is advised. */
+#include "dump/curve/limits.h"
 #include "dump/curve/log_pairs.h"
 #include "io/regex.h"
 
-enum { LINES_ENOUGH = 3, LINES_TRIED = 20000 };
+enum { LINES_TRIED = 20000 };
 
 static bool
 next(struct acc_str *rest, struct acc_str *line)
@@ -56,7 +57,8 @@ tried(struct log_proposal *try, struct acc_str text)
 		try->last = loss.v;
 	}
 	acc_regex_close(re);
-	return good && try->lines >= LINES_ENOUGH && try->lines >= losses - losses / 5;
+	return good && try->lines >= LOG_LINES_ENOUGH &&
+	       try->lines >= losses - losses / LOG_LINES_MISSED;
 }
 
 /* "[100/2000]": the integer that a slash divides from the same number in all lines. */
