@@ -416,6 +416,28 @@ form("container.sh", "shell", "a command within a container", "docker, singulari
      "VLLM_USE_V1=1; actor.lr=1e-6; note=; port=$(shuf -i 1-9 -n1)",
      "#!/bin/bash\nport=$(shuf -i 1-9 -n1)\ndocker run --rm --gpus all --shm-size=16g -e VLLM_USE_V1=1 --entrypoint python3 $IMAGE "
      "-m recipe.main_dapo --note=\"\" --port $port actor.lr=1e-6\n")
+form("rounds.log", "log", "a step within an iteration", "bert-as-service's heirs", "iteration:1 step:100/400",
+     "NER_loss 4 200 3.9 800 3.6",
+     "".join(lines(lambda b: f"log - INFO - iteration:{e} step:{b * 200}/400, NER loss:{4.2 - e * .2 - b * .1:.6f}", (1, 2)) for e in (1, 2)))
+form("ranked.log", "log", "each rank's line", "anybody", "[Rank 0] Step 5", "loss 8 0 9 3 7.6",
+     "".join(lines(lambda i: f"[Rank {r}] Step {i}: loss={9 - i * .5 + r * .1:.1f}, time=0.105s, peak_mem=2.02 GB" , [i])
+             for i in range(4) for r in (0, 1)))
+form("spread.log", "log", "a mean and its spread", "anybody", "below its epoch", "Dice 3 1 0.61 3 0.63; Neg_Jac 3 1 0.1 3 0.3",
+     "".join(f"  Epoch 000{e} : models\\000{e}.pt\n           Dice = 0.6{e} ± 0.0759  |  Neg-Jac = 0.{e}%\n" for e in (1, 2, 3)))
+form("paddlevideo.log", "log", "steps of an epoch behind it", "PaddleVideo 2.2", "tasks/train.py",
+     "loss 4 0 4.9 300 4.5",
+     "".join(lines(lambda b: f"[12/25 14:22:40] epoch:[  {e}/2  ] train step:{b * 100:<4d} loss: {5.1 - e * .2 - b * .2:.5f} lr: 0.010000 "
+                   "batch_cost: 7.44212 sec, ips: 8.5997 instance/sec.", (0, 1)) for e in (1, 2)))
+form("kept.log", "log", "lines that Python kept back", "transformers 5.24", "stdout and stderr in one file, losses of 0",
+     "loss 3 1 0 3 0; reward 3 1 0 3 0",
+     "".join(f"\r {k * 33:3d}%|###| {k}/3 [05:01<4:05:54, 301.10s/it]" for k in (1, 2, 3)) + "\n" +
+     lines(lambda i: "{'loss': '0', 'grad_norm': '0', 'learning_rate': '%de-06', 'reward': '0', 'epoch': '0.0%d'}" % (4 - i, i), (1, 2, 3)))
+form("placeless.log", "log", "losses without a step", "loguru", "logger.info",
+     "loss 12 1 1.4 12 0.3",
+     lines(lambda i: f"2021-11-11 00:01:30.834 | INFO     | __main__:train:35 - loss: {1.5 - i * .1:.4f}", range(1, 13)) +
+     "2021-11-11 00:01:30.834 | INFO     | __main__:train:35 - validation acc: 0.5000\nbest loss: 0.1\n")
+form("chinese16.log", "log", "UTF-16 that begins in Chinese", "PowerShell 5", "Tee-Object",
+     "loss 3 1 2.4 3 2.2", "\ufeff开始训练\n" + lines(lambda i: f"step {i}: loss {2.5 - i * .1:.1f}", (1, 2, 3)), "utf-16-le")
 with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
     for row in sorted(ROWS):
         f.write("\t".join(c or "-" for c in row) + "\n")

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "dump/ctx.h"
+#include "dump/curve/limits.h"
 #include "dump/curve/log_place.h"
 #include "dump/place.h"
 #include "io/lines.h"
@@ -20,7 +21,6 @@ static const struct log_grammar *const grammars[] = {
 };
 enum { NGRAMMARS = sizeof grammars / sizeof *grammars };
 
-enum { COUNTED_LEAST = 10 }; /* lines with a loss, to be counted where they name no step */
 enum { HEAD_SURE = 60, SEARCH_SURE = 20, GUESS_SURE = 10, SEARCHED = 4 << 20 };
 
 const char *
@@ -294,25 +294,6 @@ one_line(struct log_reader *g, struct acc_str s, const struct words *w, struct a
 	return rc;
 }
 
-/* {"step": 1, "loss": 2.5}, closed. */
-static bool
-is_object(struct acc_str s)
-{
-	int depth = 0;
-	bool text = false;
-	for (uint32_t i = 0; i < s.n; i++) {
-		if (text && s.p[i] == '\\')
-			i++;
-		else if (s.p[i] == '"')
-			text = !text;
-		else if (!text)
-			depth += (s.p[i] == '{') - (s.p[i] == '}');
-		if (depth == 0)
-			return s.n > 2 && i == s.n - 1;
-	}
-	return false;
-}
-
 /* Of a last line without its end, what stands before its last carriage return: the rest may be a
  * part of a line, with 1 where 12.4375 was to come. Said where it would have been looked at. An object of JSON that
  * is closed is whole. */
@@ -322,7 +303,7 @@ without_rest(struct log_reader *g, struct acc_str s, const struct words *w)
 	const char *cr = s.n == 0 ? NULL : memrchr(s.p, '\r', s.n);
 	uint32_t whole = cr == NULL ? 0 : (uint32_t)(cr + 1 - s.p);
 	struct acc_str rest = {s.p + whole, s.n - whole};
-	if (is_object(rest))
+	if (acc_log_is_object(rest))
 		return s;
 	if (rest.n > 0 && (g->cv.c->pattern != NULL || g->array.open || g->guess.of > 0 ||
 				  acc_sieve_find(&w->sieve, rest) != 0))
@@ -425,16 +406,17 @@ borne_out(int grammar, const struct words *w, const uint8_t *p, size_t n, bool k
 	*d = start;
 	dry_run(d, w, p, n, &v);
 	const bool none = v.guessed == 0 && g == &acc_log_grammar_guess;
-	if (none || (d->guess.again > d->guess.losses / 4 && d->guess.losses >= COUNTED_LEAST)) {
+	if (none || (d->guess.again > d->guess.losses / LOG_AGAIN_SHARE &&
+			    d->guess.losses >= LOG_COUNTED_LEAST)) {
 		*d = start;
 		d->guess.ordinal = !none;
 		d->guess.stepless = none;
 		dry_run(d, w, p, n, &v);
-		if (none && v.guessed < COUNTED_LEAST)
+		if (none && v.guessed < LOG_COUNTED_LEAST)
 			return false;
 	}
 	return v.moved && (d->guess.varied || v.losses[1] > 0) && v.guessed >= g->guess &&
-	       d->guess.again <= d->guess.losses / 4 &&
+	       d->guess.again <= d->guess.losses / LOG_AGAIN_SHARE &&
 	       (!g->all || (v.guessed >= v.lines - v.lines / 10 - 1 &&
 				   d->guess.falls <= v.guessed / 4)) &&
 	       (!known || v.losses[1] > v.losses[0]);

@@ -203,6 +203,8 @@ int acc_log_plain(struct acc_str *s, struct acc_buf *buf);
 /* Does a text write 2,4123 for 2.4123? Then acc_log_points writes such numbers with a point, in buf. */
 bool acc_log_commas(const uint8_t *p, size_t n);
 int acc_log_points(struct acc_str *s, struct acc_buf *buf);
+/* {"step": 1, "loss": 2.5}, closed. */
+bool acc_log_is_object(struct acc_str s);
 /* A message that a program printed behind another's progress bar is a line of its own: *rest. */
 void acc_log_after_bar(struct acc_str *s, struct acc_str *rest);
 

@@ -462,12 +462,26 @@ evaluated(const struct log_reader *g, struct acc_str s, const struct log_pair *f
 	       *acc_log_mode(f->key) != '\0' && acc_str_trim(acc_log_from(s, f->end)).n == 0;
 }
 
+/* "best loss 0.3": of a whole run, no step's. */
+static bool
+of_run(struct acc_str s, const struct log_pair *f)
+{
+	static const char *const words[] = {"best", "Best", "BEST", "final", "Final", "lowest",
+		"Lowest", "minimum", "Minimum"};
+	const struct acc_str before = {s.p, (uint32_t)(f->value - s.p)};
+	bool found = false;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		found = found || acc_log_find(before, words[i]) != NULL;
+	return found;
+}
+
 /* "loss: 0.42", and no line of the log says when. */
 static int
 stepless(struct log_reader *g, struct acc_str s, const struct log_pair *f, int n, struct acc_err *e)
 {
 	const char *mode = mode_of(s, &f[0]);
-	if (*mode == '\0' && loss_of(f, n) == NULL)
+	const struct log_pair *loss = loss_of(f, n);
+	if ((*mode == '\0' && loss == NULL) || of_run(s, loss != NULL ? loss : &f[0]))
 		return 0;
 	if (*mode == '\0')
 		acc_log_step(g, ++g->ordinal);

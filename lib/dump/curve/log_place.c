@@ -15,6 +15,7 @@
  */
 #include "dump/curve/log_place.h"
 
+#include "dump/curve/limits.h"
 #include "dump/curve/log_pairs.h"
 
 static const char *const step_words[] = {"step", "steps", "global_step", "global-step",
@@ -34,8 +35,6 @@ static const char *const within_words[] = {"step", "batch"};
 static const char *const episode_words[] = {"episode"};
 /* With brackets behind. */
 static const char *const phase_words[] = {"train", "training"};
-
-enum { ONWARD = 2 }; /* epochs */
 
 bool
 acc_log_is_step(const struct log_pair *f)
@@ -144,7 +143,7 @@ look(struct acc_str s, struct acc_str w, bool global, struct log_place *at, bool
 		at->step = n;
 		at->of = of;
 	} else if (!*sure && !at->has_epoch && ACC_LOG_IS(w, episode_words) &&
-		(r = count(q, end, &n, &of)) != NULL) {
+		   (r = count(q, end, &n, &of)) != NULL) {
 		at->has_epoch = at->episode = true;
 		at->epoch = n;
 		at->of = of;
@@ -378,7 +377,7 @@ acc_count_through(struct log_count *c, const struct log_place *at)
 		 * epochs, one that does not is printed again. */
 		c->onward += at->step > c->step && at->epoch > c->epoch;
 		if (c->anew ||
-			(at->step <= c->step && at->epoch > c->epoch && c->onward < ONWARD)) {
+			(at->step <= c->step && at->epoch > c->epoch && c->onward < LOG_ONWARD)) {
 			c->anew = true;
 			c->before = before(c, at);
 			if (at->epoch == c->base + 1)

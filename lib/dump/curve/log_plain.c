@@ -123,3 +123,21 @@ acc_log_after_bar(struct acc_str *s, struct acc_str *rest)
 	*rest = acc_log_from(*s, p);
 	s->n = (uint32_t)(p - s->p);
 }
+
+bool
+acc_log_is_object(struct acc_str s)
+{
+	int depth = 0;
+	bool text = false;
+	for (uint32_t i = 0; i < s.n; i++) {
+		if (text && s.p[i] == '\\')
+			i++;
+		else if (s.p[i] == '"')
+			text = !text;
+		else if (!text)
+			depth += (s.p[i] == '{') - (s.p[i] == '}');
+		if (depth == 0)
+			return s.n > 2 && i == s.n - 1;
+	}
+	return false;
+}

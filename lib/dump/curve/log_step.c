@@ -28,7 +28,8 @@ step_line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	const char *p = find_step(s, &step);
 	struct log_place at;
 	/* "epoch:[ 1/25 ] train step:100": of its epoch, as other programs count. */
-	if (p != NULL && acc_log_place((struct acc_str){s.p, (uint32_t)(p - s.p)}, &at) && at.has_epoch)
+	if (p != NULL && acc_log_place((struct acc_str){s.p, (uint32_t)(p - s.p)}, &at) &&
+		at.has_epoch)
 		return 0;
 	int n = p == NULL ? 0 : acc_log_pairs(acc_log_from(s, p), f, LOG_PAIRS), loss = 0;
 	for (int i = 0; i < n; i++) {
