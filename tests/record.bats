@@ -99,6 +99,47 @@ f.write(bytes([b[0] ^ 4]))' "$f"
 	[[ $stderr == *"checksum"* ]]
 }
 
+# t_sum turns every bit of a stream.
+@test "a bit that turns anywhere in what refers to it: status 2, of a recording that is followed, too" {
+	cd "$BATS_TEST_TMPDIR"
+	printf xxxxxxxx | "$BATS_FILE_TMPDIR/steps" a 0 -1
+	cp -r a good
+	accdump-read good >was
+	# The checksum is the one that another implementation computes.
+	python3 -c '
+import sys, zlib
+d = open(sys.argv[1], "rb").read()
+assert d[-11:-4] == b"\xa5crc32\xce" and zlib.crc32(d[:-4]) == int.from_bytes(d[-4:], "big")' good/rank0.acc
+	size=$(stat -c %s good/rank0.acc)
+	for ((i = 0; i < 60; i++)); do
+		cp good/rank0.acc a/rank0.acc
+		python3 -c '
+import sys
+f = open(sys.argv[1], "r+b")
+f.seek(int(sys.argv[2]))
+b = f.read(1)
+f.seek(-1, 1)
+f.write(bytes([b[0] ^ 1 << int(sys.argv[3])]))' a/rank0.acc $((size * i / 60 + i % 7)) $((i % 8))
+		for follow in '' --follow; do
+			status=0
+			# shellcheck disable=SC2086 # or none
+			timeout 20 accdump-read $follow a >now 2>err || status=$?
+			[ "$status" -eq 2 ] || { echo "byte $((size * i / 60 + i % 7)) $follow: status $status"; return 1; }
+			[ -s err ]
+		done
+	done
+	accdump-read good | cmp - was
+	# So it is in a pipe, where records were passed on by then.
+	accdump-read good >s
+	python3 -c '
+d = bytearray(open("s", "rb").read())
+at = d.index(b"float32", len(d) // 2)
+d[at] ^= 2
+open("s", "wb").write(d)'
+	run -2 --separate-stderr bash -c 'accaudit <s | accfirstbad'
+	[[ $stderr == *"the checksum "*"the stream is damaged"* ]] || { echo "$stderr"; false; }
+}
+
 @test "of a recording that ends in the middle the whole prefix is passed on, and exit status 2" {
 	cd "$BATS_TEST_TMPDIR"
 	mkdir rec

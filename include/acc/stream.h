@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-enum { ACC_STREAM_V = 2, ACC_STREAM_MINOR = 0, ACC_MAX_DATA = 1 << 20 };
+enum { ACC_STREAM_V = 2, ACC_STREAM_MINOR = 1, ACC_MAX_DATA = 1 << 20 };
 
 /* One record at buf: its length, 0 if more bytes are needed, or < 0 (not a record, too long,
  * too many fields). Allocates nothing. */

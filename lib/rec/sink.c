@@ -7,6 +7,8 @@
 
 #include "acc/file.h"
 #include "acc/stream.h"
+#include "io/crc.h"
+#include "stream/codec.h"
 
 /* PAGE: where elements of a page and more begin, so that they can be mapped; LINE: others.
  * FLUSH: of what waits. */
@@ -36,8 +38,10 @@ acc_sink_flush(struct sink *s, struct acc_err *e)
 static int
 encode(struct sink *s, const struct acc_rec *r, struct acc_err *e)
 {
+	const size_t start = s->index.n;
 	if (acc_encode(r, &s->index, e) < 0)
 		return acc_err_in(e, s->where), -1;
+	s->crc = acc_crc32(s->crc, s->index.p + start, s->index.n - start - acc_large_data(r));
 	return s->index.n < FLUSH ? 0 : acc_sink_flush(s, e);
 }
 
@@ -208,15 +212,9 @@ put_all_kept(struct sink *s, struct acc_err *e)
 int
 acc_sink_end(struct sink *s, int status, struct acc_err *e)
 {
-	struct acc_rec end = {0};
 	int rc = s->dir < 0 ? put_all_kept(s, e) : s->seq > s->begun ? put_mark(s, e) : 0;
-	if (rc == 0) {
-		rc = acc_rec_start(&end, ACC_STR("end"));
-		rc |= acc_add(&end, "", "n", acc_uint(s->nrec));
-		rc |= acc_add(&end, "", "st", acc_int(status));
-		rc = rc < 0 ? acc_nomem(e) : encode(s, &end, e);
-	}
-	acc_rec_release(&end);
+	if (rc == 0 && (rc = acc_encode_end(&s->index, s->nrec, status, s->crc, e)) < 0)
+		acc_err_in(e, s->where);
 	return rc < 0 ? rc : acc_sink_flush(s, e);
 }
 

@@ -16,6 +16,7 @@ struct sink {
 	struct acc_buf index; /* records that are not written yet */
 	struct acc_buf bytes; /* elements that are not written yet */
 	uint64_t nrec, seq;
+	uint32_t crc;   /* of the stream so far */
 	uint64_t begun; /* seq where the step began */
 	int64_t step;
 	char file[64];       /* of the elements, in dir */

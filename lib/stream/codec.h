@@ -6,6 +6,18 @@
 
 /* A record whose last field is a blob, all but the bytes of this blob. */
 int acc_encode_but_blob(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e);
+/* --- sum.c: the checksum at the end ---
+ * It is of all bytes before its own, but for the contents of large data: what passes payload on need not
+ * look at it. */
+enum { ACC_LARGE_DATA = 64 << 10 };
+/* How many of a record's bytes, its last, the checksum leaves out. */
+uint32_t acc_large_data(const struct acc_rec *r);
+/* The end record of n records behind bytes with this checksum. */
+int acc_encode_end(struct acc_buf *out, uint64_t n, int status, uint32_t crc, struct acc_err *e);
+/* Is the checksum of the end record, whose len bytes stand at p, the one of these behind bytes with `crc`?
+ * A stream of minor version 0 need have none. 0 or < 0. */
+int acc_sum_check(int64_t minor, const struct acc_rec *end, const void *p, size_t len, uint32_t crc,
+	struct acc_err *e);
 /* --- shape.c: the kinds and keys of the records of a stream ---
  * Most records have those of one before. To see that takes a comparison for each key, while it
  * is read anyway; who reads the record then need not look at its keys again. */

@@ -1,5 +1,6 @@
 #include "stream/codec.h"
 #include "acc/file.h"
+#include "io/crc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A data record with less payload is read with what follows; of others, this much. */
-enum { LARGE = 64 << 10, SIP = 4096 };
+/* Of a large data record this much is read at once; one with less payload is read with what follows. */
+enum { SIP = 4096 };
 
 struct acc_rd {
 	struct acc_bytes *in;
@@ -17,6 +18,8 @@ struct acc_rd {
 	struct acc_came seen;
 	struct acc_buf head_bytes; /* the head's values point here */
 	size_t pending, rest;      /* bytes of the record last handed out: read; not read yet */
+	uint64_t summed;           /* the input up to there is in */
+	uint32_t crc;              /* the checksum so far */
 	bool open;                 /* it may have such */
 	uint64_t n;                /* records handed out */
 	int status;
@@ -42,12 +45,37 @@ decode(struct acc_rd *rd, const uint8_t *p, size_t n, struct acc_err *e)
 	int64_t len = acc_decode_open(p, n, &rd->rec, &rd->shapes, &rd->rest, e);
 	if (len <= 0)
 		rd->rest = 0;
-	if (rd->rest > 0 &&
-		(!acc_rec_is(r, "data") || acc_get(r, "", "data") != &r->f[r->n - 1].v)) {
+	if (rd->rest > 0 && acc_large_data(r) == 0) {
 		rd->rest = 0;
 		return 0;
 	}
 	return len;
+}
+
+/* Bring the checksum up to `to`: of all that was read since, for what was skipped stays where it is until
+ * more is read. */
+static void
+sum(struct acc_rd *rd, uint64_t to)
+{
+	const uint8_t *p;
+	acc_bytes_peek(rd->in, &p);
+	if (to <= rd->summed)
+		return;
+	const int64_t from = (int64_t)(rd->summed - acc_bytes_pos(rd->in));
+	rd->crc = acc_crc32(rd->crc, p + from, (size_t)(to - rd->summed));
+	rd->summed = to;
+}
+
+/* Large data is left out of it. */
+static void
+leave_out(struct acc_rd *rd)
+{
+	const uint64_t behind = acc_bytes_pos(rd->in) + rd->pending + rd->rest;
+	const uint32_t large = acc_large_data(&rd->rec);
+	if (large == 0 || rd->summed >= behind)
+		return;
+	sum(rd, behind - large);
+	rd->summed = behind;
 }
 
 /* The next record into rd->rec: 1, 0 at the end of the input, < 0. */
@@ -71,9 +99,11 @@ next(struct acc_rd *rd, struct acc_err *e)
 			}
 			if (len > 0) {
 				rd->pending = (size_t)len;
+				leave_out(rd);
 				return 1;
 			}
 		}
+		sum(rd, acc_bytes_pos(rd->in));
 		int rc = acc_bytes_more(rd->in, &p, &n, e);
 		if (rc < 0)
 			return rc;
@@ -178,7 +208,13 @@ check_end(struct acc_rd *rd, struct acc_err *e)
 	if (st < 0 || st > 2)
 		return acc_fail(e, ACC_EFORMAT, "the end record has no status of 0, 1 or 2");
 	rd->status = (int)st;
-	int rc = next(rd, e);
+	const uint8_t *p;
+	sum(rd, acc_bytes_pos(rd->in));
+	acc_bytes_peek(rd->in, &p);
+	int rc = acc_sum_check(acc_get_int(&rd->head, "", "minor", 0), &rd->rec, p, rd->pending,
+		rd->crc, e);
+	if (rc == 0)
+		rc = next(rd, e);
 	if (rc > 0)
 		rc = acc_fail(e, ACC_EFORMAT,
 			"goes on after its end record: streams are joined "
@@ -225,9 +261,7 @@ acc_rd_next_open(struct acc_rd *rd, struct acc_rec **out, struct acc_err *e)
 	int rc = acc_rd_next(rd, out, e);
 	rd->open = false;
 	const struct acc_rec *r = &rd->rec;
-	const bool large = rc > 0 && acc_rec_is(r, "data") && r->n > 0 &&
-			   r->f[r->n - 1].v.type == ACC_V_BIN && r->f[r->n - 1].v.s.n >= LARGE;
-	acc_bytes_limit(rd->in, large ? SIP : SIZE_MAX);
+	acc_bytes_limit(rd->in, rc > 0 && acc_large_data(r) > 0 ? SIP : SIZE_MAX);
 	return rc;
 }
 
@@ -255,7 +289,7 @@ int
 acc_rd_move(struct acc_rd *rd, int fd, int64_t *off, const char *name, struct acc_err *e)
 {
 	size_t n = rd->rest;
-	acc_bytes_skip(rd->in, rd->pending);
+	acc_bytes_skip(rd->in, rd->pending); /* all that is in the checksum of it is in */
 	rd->pending = rd->rest = 0;
 	return acc_bytes_move(rd->in, n, fd, off, name, e);
 }

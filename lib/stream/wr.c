@@ -1,14 +1,17 @@
 #include "stream/codec.h"
 #include "acc/file.h"
+#include "io/crc.h"
 
 #include <stdlib.h>
 
 /* A blob of BLOB bytes at the end of a record is written from where it is. */
-enum { FLUSH_AT = 128 << 10, BLOB = 64 << 10 };
+enum { FLUSH_AT = 128 << 10, BLOB = ACC_LARGE_DATA };
 
 struct acc_wr {
 	int fd;
 	struct acc_buf buf;
+	size_t summed;            /* bytes of it that are in */
+	uint32_t crc;             /* the checksum so far */
 	struct acc_shapes shapes; /* of records that no reader has seen */
 	uint64_t n;
 	struct acc_err bad; /* sticky: after a failure nothing more is written */
@@ -22,12 +25,21 @@ failed(struct acc_wr *wr, struct acc_err *e)
 	return wr->bad.code;
 }
 
+/* Bring the checksum up to what is buffered: much at a time, which costs next to nothing. */
+static void
+sum(struct acc_wr *wr)
+{
+	wr->crc = acc_crc32(wr->crc, wr->buf.p + wr->summed, wr->buf.n - wr->summed);
+	wr->summed = wr->buf.n;
+}
+
 int
 acc_wr_flush(struct acc_wr *wr, struct acc_err *e)
 {
+	sum(wr);
 	if (wr->bad.code == 0 && acc_file_write(wr->fd, wr->buf.p, wr->buf.n, &wr->bad) < 0)
 		acc_err_in(&wr->bad, "standard output");
-	wr->buf.n = 0;
+	wr->buf.n = wr->summed = 0;
 	return failed(wr, e);
 }
 
@@ -38,6 +50,8 @@ put_blob(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e)
 	if (wr->bad.code != 0 || acc_encode_but_blob(r, &wr->buf, &wr->bad) < 0 ||
 		acc_wr_flush(wr, NULL) < 0)
 		return failed(wr, e);
+	if (acc_large_data(r) == 0)
+		wr->crc = acc_crc32(wr->crc, blob.p, blob.n);
 	if (acc_file_write(wr->fd, blob.p, blob.n, &wr->bad) < 0)
 		acc_err_in(&wr->bad, "standard output");
 	return failed(wr, e);
@@ -104,8 +118,10 @@ acc_wr_pass(struct acc_wr *wr, const struct acc_rec *r, struct acc_rd *rd, struc
 	wr->n++;
 	if (wr->bad.code != 0 || acc_encode_but_blob(r, &wr->buf, &wr->bad) < 0)
 		return failed(wr, e);
+	sum(wr);
 	if (acc_buf_add(&wr->buf, blob.p, blob.n - rest) < 0)
 		acc_nomem(&wr->bad);
+	wr->summed = wr->buf.n;
 	if (acc_wr_flush(wr, e) == 0)
 		acc_rd_move(rd, wr->fd, NULL, "standard output", &wr->bad);
 	return failed(wr, e);
@@ -123,13 +139,9 @@ acc_wr_bytes(struct acc_wr *wr, struct acc_str bytes, struct acc_err *e)
 int
 acc_wr_end(struct acc_wr *wr, int status, struct acc_err *e)
 {
-	struct acc_rec end = {0};
-	if (acc_rec_start(&end, ACC_STR("end")) < 0 ||
-		acc_add(&end, "", "n", acc_uint(wr->n)) < 0 ||
-		acc_add(&end, "", "st", acc_int(status)) < 0)
-		acc_nomem(&wr->bad);
-	put(wr, &end, NULL);
-	acc_rec_release(&end);
+	sum(wr);
+	if (wr->bad.code == 0)
+		acc_encode_end(&wr->buf, wr->n, status, wr->crc, &wr->bad);
 	return acc_wr_flush(wr, e);
 }
 

@@ -4,6 +4,7 @@ programs: python3 tests/data/make_streams.py writes tests/data/streams/*.acc aga
 import gzip
 import math
 import os
+import zlib
 
 import msgpack
 
@@ -12,12 +13,17 @@ os.makedirs(here, exist_ok=True)
 
 
 def stream(name, records, status=0, v=1, minor=0, log=("made by hand",), n=None, end=True):
+    out = msgpack.packb(["acc", {"v": v, "minor": minor, "log": list(log)}])
+    for kind, fields in records:
+        out += msgpack.packb([kind, fields])
+    fields = {"n": len(records) if n is None else n, "st": status}
+    if end and minor > 0:
+        out += msgpack.packb(["end", dict(fields, crc32=2**32 - 1)])[:-4]
+        out += zlib.crc32(out).to_bytes(4, "big")
+    elif end:
+        out += msgpack.packb(["end", fields])
     with open(os.path.join(here, name + ".acc"), "wb") as f:
-        f.write(msgpack.packb(["acc", {"v": v, "minor": minor, "log": list(log)}]))
-        for kind, fields in records:
-            f.write(msgpack.packb([kind, fields]))
-        if end:
-            f.write(msgpack.packb(["end", {"n": len(records) if n is None else n, "st": status}]))
+        f.write(out)
 
 
 every = ("tensor", {"name": "x", "seq": 0, "int": -5, "big": 2**63 + 5, "float": 0.1, "small": 5e-324,

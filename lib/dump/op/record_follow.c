@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "acc/stream.h"
+#include "io/crc.h"
+#include "stream/codec.h"
 
 enum { READ = 1 << 18, WAIT_NS = 20 * 1000 * 1000 };
 
@@ -23,6 +25,8 @@ struct tail {
 	struct acc_buf buf; /* those that were not handed on, */
 	size_t seen;        /* and how many of them are whole records */
 	uint64_t n;         /* records, but head and end */
+	uint32_t crc;       /* of those that were seen */
+	int64_t minor;      /* version of the stream */
 	int64_t done;       /* steps that are whole; INT64_MAX: nothing more will come */
 	int64_t step;       /* the last of them */
 	bool head, locked;
@@ -108,12 +112,13 @@ alive(const struct tail *t)
 }
 
 static int
-check_end(const struct tail *t, struct acc_err *e)
+check_end(const struct tail *t, size_t len, struct acc_err *e)
 {
 	if (acc_get_int(&t->rec, "", "n", -1) != (int64_t)t->n)
 		return acc_fail(e, ACC_EFORMAT,
 			"its end does not count its records: it is damaged");
-	return acc_dump_heard(t->k.c, NULL, (int)acc_get_int(&t->rec, "", "st", 2));
+	int rc = acc_sum_check(t->minor, &t->rec, t->buf.p + t->seen, len, t->crc, e);
+	return rc < 0 ? rc : acc_dump_heard(t->k.c, NULL, (int)acc_get_int(&t->rec, "", "st", 2));
 }
 
 static int
@@ -121,6 +126,7 @@ check_head(struct tail *t, struct acc_err *e)
 {
 	t->head = true;
 	const int64_t v = acc_get_int(&t->rec, "", "v", 0);
+	t->minor = acc_get_int(&t->rec, "", "minor", 0);
 	if (!acc_rec_is(&t->rec, "acc") || v < 1 || v > ACC_STREAM_V)
 		return acc_fail(e, ACC_EFORMAT, "no stream of records of this version");
 	return acc_dump_heard(t->k.c, acc_get(&t->rec, "", "log"), 0);
@@ -135,11 +141,13 @@ see(struct tail *t, int64_t *len, struct acc_err *e)
 	*len = acc_decode(t->buf.p + t->seen, t->buf.n - t->seen, &t->rec, e);
 	if (*len <= 0)
 		return (int)*len;
+	if (!acc_rec_is(r, "end"))
+		t->crc = acc_crc32(t->crc, t->buf.p + t->seen, (size_t)*len - acc_large_data(r));
 	if (!t->head)
 		return check_head(t, e);
 	if (acc_rec_is(r, "end")) {
 		t->done = INT64_MAX;
-		int rc = check_end(t, e);
+		int rc = check_end(t, (size_t)*len, e);
 		return rc < 0 ? rc : 1;
 	}
 	t->n++;
