@@ -472,8 +472,12 @@ END
 
 @test "brief: what is said to type next shows something, also of statistics, parts and scalars" {
 	run -0 "$ROOT/tests/nexts" \
-		'@(data/dumps/msprobe_stat/*|*/checkpoints/small-dcp*|*/writers/mcore-upgate*|*/writers/scale.*)'
-	[[ $output =~ ^([0-9]+)" commands typed, 0 wrong"$ && ${BASH_REMATCH[1]} -ge 3 ]]
+		'@(data/dumps/msprobe_stat/*|*/checkpoints/small-dcp*|*/writers/mcore-upgate*|*/writers/scale.*|../examples/@(demo|logs|rollout)/*)'
+	[[ ${lines[-1]} =~ ^([0-9]+)" commands typed, 0 wrong"$ && ${BASH_REMATCH[1]} -ge 8 ]]
+	# Behind each program that judges, or measures what none has judged.
+	for p in acccurve accdiff accmetric acctoken accaudit; do
+		[[ $output == *" $p"$'\n'* ]] || { echo "$output"; false; }
+	done
 }
 
 @test "brief: what stands in parentheses is one piece of evidence" {
