@@ -13,6 +13,7 @@ acc_fold_steps_free(struct acc_fold *f)
 	for (uint32_t i = 0; i < f->nstep; i++) {
 		free(f->step[i].segment);
 		free(f->step[i].v);
+		free(f->step[i].laid);
 		free(f->step[i].call);
 		acc_ids_release(&f->step[i].takers);
 	}

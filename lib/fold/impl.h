@@ -134,6 +134,9 @@ struct fold_step {
 	size_t vcap;
 	uint32_t *call; /* FOLD_NONE: this rank has none */
 	size_t ncall, callcap;
+	struct fold_virtual *
+		laid; /* v as it stands before any is matched, of so many stages and batches; or NULL */
+	uint32_t stages, micro;
 	double score;          /* what is like the reference */
 	struct acc_ids takers; /* what communications take, to virtual calls */
 };
@@ -619,6 +622,9 @@ void acc_fold_numbers_release(struct fold_numbers *n);
 /* --- step.c --- */
 /* The virtual rank of each step under this mesh, and which calls are which of the reference. */
 int acc_fold_steps(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e);
+/* The virtual calls of a step on this mesh, none of them matched. 0 or < 0. */
+int acc_fold_lay_out(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t,
+	struct acc_err *e);
 
 /* --- members.c --- */
 /* What the optimizer of a stage is given, and gives, has the places of the same weights in what the reference's is. */

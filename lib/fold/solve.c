@@ -92,7 +92,8 @@ struct search {
 	const struct acc_fold_stat *want;
 	double tol;
 	enum fold_factor factor;
-	bool copies; /* the parts are alike but for noise: no summands */
+	bool copies;  /* the parts are alike but for noise: no summands */
+	double times; /* so many times the reference's elements the parts have; 0: it is not asked */
 	struct acc_fold_layout now, best;
 	int sure;
 };
@@ -175,6 +176,29 @@ may_fit(const struct search *s, int axis, struct acc_place p, const struct acc_f
 	return true;
 }
 
+/* How many times the reference's elements the parts have together: what is split has them once, and copies and
+ * summands of so many parts have them as many times. 0: it has none, or is filled up, and nothing follows. */
+static double
+times_of(const struct acc_fold_stat *part, uint32_t n, const struct acc_fold_stat *want)
+{
+	double sum = 0;
+	for (uint32_t r = 0; r < n; r++)
+		sum += part[r].count;
+	return want->count > 0 && sum > 0 ? sum / want->count : 0;
+}
+
+/* Can the axes from this one on make one of so many times the reference, if this one does it so many times? It ends
+ * most ways before the statistics of any part are joined. */
+static bool
+can_make(const struct search *s, int axis, double times, double by)
+{
+	double left = 1;
+	for (int d = 0; d < axis; d++)
+		left *= s->m->size[d];
+	times /= by;
+	return s->now.cut > 0 || times == 0 || (times == floor(times) && fmod(left, times) == 0);
+}
+
 static void
 descend(struct search *s, int axis, const struct acc_fold_stat *from, uint32_t n,
 	struct acc_fold_stat *to)
@@ -196,8 +220,13 @@ descend(struct search *s, int axis, const struct acc_fold_stat *from, uint32_t n
 			p = c <= ndim ? (struct acc_place){ACC_SHARD, (uint8_t)(c - 1)}
 				      : (struct acc_place){ACC_PARTIAL, 0};
 		s->now.at[axis] = p;
-		if (may_fit(s, axis, p, from) && join_axis(s->m, axis, p, tol, from, n, to))
-			descend(s, axis - 1, to, left, to + left);
+		const double times = s->times, by = p.kind == ACC_SHARD ? 1 : s->m->size[axis];
+		if (!can_make(s, axis, times, by) || !may_fit(s, axis, p, from) ||
+			!join_axis(s->m, axis, p, tol, from, n, to))
+			continue;
+		s->times = times / by;
+		descend(s, axis - 1, to, left, to + left);
+		s->times = times;
 	}
 }
 
@@ -272,6 +301,7 @@ acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct acc_f
 	if (want->ndim > ACC_FOLD_NDIM || f->part[0].ndim != want->ndim)
 		return 0;
 	s.copies = acc_fold_many(f) && are_copies(f, m);
+	s.times = times_of(f->part, m->zip, want);
 	s.now = (struct acc_fold_layout){.n = (uint8_t)m->n, .scale = 1};
 	descend(&s, (int)m->n - 1, f->part, m->zip, f->part + m->zip);
 	/* Tokens may stand before samples, as sequence parallelism has them. */
