@@ -123,3 +123,88 @@ says() {
 	diff_of 1 mc2-scale-noise tp2
 	jq -es 'map(select(.what == "culprit"))[0] | .name == "NPU.npu_mm_all_reduce_base.1.forward" and .rank == 1' <<<"$output"
 }
+
+# Two ranks of a step: a backward call, and an optimizer that is given four weights and their gradients, whole or as parts of
+# axis 0, as numpy has their statistics.
+step() { # whole|parts, factor of the gradients, of one weight, tensors: given or none
+	python3 - "$BATS_TEST_DIRNAME/html" "$@" <<-'END'
+		import random
+		import sys
+		sys.path.insert(0, sys.argv[1])
+		from make import record
+		how, factor, stale, given = sys.argv[2], float(sys.argv[3]), float(sys.argv[4]), sys.argv[5] == "given"
+		n = 0
+		record("acc", {"v": 2, "minor": 0, "log": ["x"]})
+		def put(kind, fields):
+		    global n
+		    n += 1
+		    record(kind, fields)
+		def stat(rows):
+		    v = [x for row in rows for x in row]
+		    return {"stat.max": max(v), "stat.min": min(v), "stat.mean": sum(v) / len(v), "stat.norm": sum(x * x for x in v) ** 0.5}
+		for rank in 0, 1:
+		    src = "source%d" % rank
+		    put("source", {"id": src, "root": "/x", "format": "record", "framework": "pytorch", "task": "statistics"})
+		    random.seed(7)
+		    draw = lambda rows: [[random.gauss(0, 1) for _ in range(3)] for _ in range(rows)]
+		    seq = 0
+		    def tensor(key, op, way, io, pos, rows):
+		        global seq
+		        put("tensor", dict({"name": "%s.%s.%s" % (key, {"in": "input", "out": "output"}[io], pos), "src": src, "key": key,
+		                            "op": op, "call": 0, "pass": way, "io": io, "pos": pos, "seq": seq, "step": 0, "rank": rank,
+		                            "dtype": "f32", "shape": [len(rows), 3]}, **stat(rows)))
+		        seq += 1
+		    a = draw(4)
+		    tensor("Tensor.exp.0.forward", "Tensor.exp", "forward", "in", "0", a)
+		    tensor("Tensor.exp.0.forward", "Tensor.exp", "forward", "out", "0", draw(4))
+		    tensor("Tensor.exp.0.backward", "Tensor.exp", "backward", "in", "0", draw(4))
+		    tensor("Tensor.exp.0.backward", "Tensor.exp", "backward", "out", "0", draw(4))
+		    sizes = 4, 6, 5, 3
+		    key = "Functional.sgd.0.forward"
+		    put("arg", {"name": key + ".kwargs.lr", "src": src, "key": key, "op": "Functional.sgd", "call": 0, "pass": "forward",
+		                "io": "kw", "pos": "lr", "seq": seq, "step": 0, "rank": rank, "type": "float", "value": 0.1})
+		    seq += 1
+		    for part in (0, 1) if given else ():
+		        for i, rows in enumerate(sizes):
+		            w = draw(rows)
+		            by = factor if part == 1 else stale if i == 2 else 1
+		            w = [[by * x for x in row] for row in w]
+		            cut = (rows + 1) // 2   # as chunk does: the last rank has what is left
+		            mine = w if how == "whole" else w[:cut] if rank == 0 else w[cut:]
+		            tensor(key, "Functional.sgd", "forward", "in", "%d.%d" % (part, i), mine)
+		record("end", {"n": n, "st": 0})
+	END
+}
+
+@test "what an optimizer is given whole on one side and in parts on the other is compared by the parts' statistics" {
+	cd "$BATS_TEST_TMPDIR"
+	step whole 1 1 given >ddp
+	step parts 1 1 given >fsdp
+	run -0 bash -c 'accalign fsdp ddp | accmetric | accfirstbad | accfmt'
+	run -0 bash -c 'accalign ddp fsdp | accmetric | accfirstbad | accfmt'
+	# A sum that is no mean, whichever side has it.
+	step parts 2 1 given >sum
+	run -1 bash -c 'accalign sum ddp | accmetric | accfirstbad | accfmt'
+	[[ $output == *"Functional.sgd.0.forward: input 1.0 is off: the parts that the device's ranks have are together not the whole"* ]]
+	[[ $output == *" by 1 of it "*"the device's norm 2 times the bench's, as in 4 of 4 of its list"* ]]
+	run -1 bash -c 'accalign ddp sum | accmetric | accfirstbad | accfmt'
+	[[ $output == *"the parts that the bench's ranks have"*"the device's norm 0.5 times the bench's"* ]]
+	# One weight of four.
+	step parts 1 1.05 given >stale
+	run -1 bash -c 'accalign stale ddp | accmetric | accfirstbad | accfmt'
+	[[ $output == *"Functional.sgd.0.forward: input 0.2 is off"*"the device's norm 1.05 times the bench's, as in 1 of 4 of its list"* ]]
+	# A part alone says nothing of the whole.
+	run -0 bash -c 'accalign <(accdump-read -r 0 sum) <(accdump-read -r 0 ddp) | accmetric | accfirstbad | accfmt'
+	[[ $output == *"different shapes on the two sides: 8 records"* ]]
+}
+
+@test "an optimizer that is given nothing, where the other side's is given weights and gradients" {
+	cd "$BATS_TEST_TMPDIR"
+	step whole 1 1 given >ddp
+	step parts 1 1 none >nosync
+	run -1 bash -c 'accalign nosync ddp | accmetric | accfirstbad | accfmt'
+	[[ $output == *"rank 0, step 0: Functional.sgd.0.forward: no tensor is given to it on the device, and weights and gradients on the bench"* ]]
+	run -1 bash -c 'accalign ddp nosync | accmetric | accfirstbad | accfmt'
+	[[ $output == *"no tensor is given to it on the bench"* ]]
+	run -0 bash -c "accalign nosync ddp | accmetric | accfirstbad --allow-missing='Functional.sgd.*' | accfmt"
+}

@@ -449,6 +449,10 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = part(&s, i, &stretch.call, e);
 	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL)
 		rc = acc_say_angle(c, &stretch.call, e);
+	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL && stretch.call == ACC_NOCALL)
+		rc = acc_say_shards(&s, &stretch.call, e);
+	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL && stretch.call == ACC_NOCALL)
+		rc = acc_say_unfed(c, &stretch.call, e);
 	if (rc > 0) {
 		named = &stretch;
 		i = out = ACC_NOCALL;

@@ -1,0 +1,362 @@
+/* What each rank of one side has a part of, as FSDP gives its optimizer parts of gradients and weights, and all ranks of the
+ * other have whole. Rank by rank their shapes differ, and nothing is compared; but statistics of all parts are those of
+ * the whole: the extremes, the sum of the squares, the sum. */
+#include "acc/say.h"
+#include "judge/first_bad.h"
+
+#include <stdlib.h>
+
+#include "judge/case.h"
+
+enum { MAX, MIN, MEAN, NORM, NSTAT, MAXDIM = 8 };
+
+struct whole {
+	double v[NSTAT],
+		count; /* sums of squares and of elements under NORM and MEAN, until all have come */
+	int64_t shape[MAXDIM];
+	uint32_t ndim;
+};
+
+/* One tensor of one op call, on all ranks. */
+struct sharded {
+	uint64_t list;    /* of the call, which of its tensors are members of one list */
+	uint64_t member;  /* of the call: the same of each list */
+	uint32_t item, n; /* the first rank's; ranks */
+	int axis;
+	bool device; /* it has the parts */
+	bool broken; /* not all of it is known */
+	struct whole of[2];
+	double off;
+};
+
+struct shards {
+	struct acc_case *c;
+	struct sharded *v;
+	uint32_t n;
+	size_t cap;
+	struct acc_ids by_name;
+};
+
+static bool
+read_side(const struct acc_rec *r, const char *side, struct whole *w)
+{
+	/* As recorded, or as measured. */
+	static const char *const key[] = {"stat.max", "stat.min", "stat.mean", "stat.norm", "s.max",
+		"s.min", "s.mean", "s.norm"};
+	const struct acc_val *shape = acc_get(r, side, "shape");
+	if (shape == NULL || shape->type != ACC_V_INTS || shape->n == 0 || shape->n > MAXDIM)
+		return false;
+	w->ndim = shape->n;
+	w->count = 1;
+	for (uint32_t d = 0; d < shape->n; d++) {
+		w->shape[d] = shape->ints[d];
+		w->count *= (double)shape->ints[d];
+	}
+	for (int i = 0; i < NSTAT && w->count > 0; i++)
+		if ((!acc_as_f64(acc_get(r, side, key[i]), &w->v[i]) &&
+			    !acc_as_f64(acc_get(r, side, key[NSTAT + i]), &w->v[i])) ||
+			!isfinite(w->v[i]))
+			return false;
+	return w->count >= 0;
+}
+
+/* The axis along which alone the shapes differ; -1. */
+static int
+axis_of(const struct whole *a, const struct whole *b)
+{
+	int axis = -1;
+	for (uint32_t d = 0; d < a->ndim && a->ndim == b->ndim; d++) {
+		if (a->shape[d] != b->shape[d] && axis >= 0)
+			return -1;
+		if (a->shape[d] != b->shape[d])
+			axis = (int)d;
+	}
+	return axis;
+}
+
+/* Another part, of which the first ones are together *w. */
+static bool
+add_part(struct whole *w, const struct whole *part, int axis)
+{
+	for (uint32_t d = 0; d < w->ndim; d++)
+		if (w->ndim != part->ndim || ((int)d != axis && w->shape[d] != part->shape[d]))
+			return false;
+	if (__builtin_add_overflow(w->shape[axis], part->shape[axis], &w->shape[axis]))
+		return false;
+	if (part->count == 0)
+		return true;
+	const bool first = w->count == 0;
+	w->v[MAX] = first ? part->v[MAX] : fmax(w->v[MAX], part->v[MAX]);
+	w->v[MIN] = first ? part->v[MIN] : fmin(w->v[MIN], part->v[MIN]);
+	w->v[MEAN] = (first ? 0 : w->v[MEAN]) + part->v[MEAN] * part->count;
+	w->v[NORM] = (first ? 0 : w->v[NORM]) + part->v[NORM] * part->v[NORM];
+	w->count += part->count;
+	return true;
+}
+
+static bool
+same_whole(const struct whole *a, const struct whole *b)
+{
+	bool same = a->ndim == b->ndim && a->count == b->count;
+	for (int i = 0; i < NSTAT && same; i++)
+		same = a->v[i] == b->v[i];
+	return same;
+}
+
+/* One rank's of it. */
+static void
+add_rank(struct sharded *s, const struct whole of[2])
+{
+	const int axis = axis_of(&of[ACC_A], &of[ACC_B]);
+	const bool device = axis >= 0 && of[ACC_A].shape[axis] < of[ACC_B].shape[axis];
+	const int parts = device ? ACC_A : ACC_B, whole = device ? ACC_B : ACC_A;
+	if (axis < 0 || (s->n > 0 && (axis != s->axis || device != s->device ||
+					     !same_whole(&s->of[whole], &of[whole])))) {
+		s->broken = true;
+		return;
+	}
+	if (s->n++ == 0) {
+		s->axis = axis;
+		s->device = device;
+		s->of[whole] = of[whole];
+		s->of[parts] = of[parts];
+		s->of[parts].shape[axis] = 0;
+		s->of[parts].count = 0;
+	}
+	s->broken |= !add_part(&s->of[parts], &of[parts], axis);
+}
+
+static int
+take(struct shards *t, uint32_t item, struct acc_err *e)
+{
+	struct acc_case *c = t->c;
+	const struct acc_item *it = &c->item[item];
+	const struct acc_call *k = &c->call[it->call];
+	struct acc_rec *r;
+	struct whole of[2] = {{.count = 0}};
+	int rc = acc_case_record(c, it, &r, e);
+	if (rc < 0)
+		return rc;
+	const struct acc_str pos = acc_get_text(r, "a.", "pos");
+	uint32_t n = 0;
+	while (n < pos.n && pos.p[n] != '.')
+		n++;
+	const uint64_t call[] = {(uint64_t)k->step, acc_hash(k->key[ACC_A], strlen(k->key[ACC_A]))};
+	const uint64_t list[] = {acc_hash(call, sizeof call), it->io, acc_hash(pos.p, n)};
+	const uint64_t member[] = {list[0], n < pos.n ? acc_hash(pos.p + n, pos.n - n) : 0};
+	const uint64_t name[] = {acc_hash(list, sizeof list), member[1]};
+	const uint64_t id = acc_hash(name, sizeof name);
+	uint32_t at = acc_ids_get(&t->by_name, id);
+	if (at == ACC_NOID) {
+		if (!ACC_ROOM(t->v, t->cap, (size_t)t->n + 1, e))
+			return ACC_ENOMEM;
+		at = t->n++;
+		t->v[at] = (struct sharded){.list = name[0],
+			.member = acc_hash(member, sizeof member),
+			.item = item};
+		if (acc_ids_put(&t->by_name, id, at, true, e) < 0)
+			return ACC_ENOMEM;
+	}
+	struct sharded *s = &t->v[at];
+	if (read_side(r, "a.", &of[ACC_A]) && read_side(r, "b.", &of[ACC_B]))
+		add_rank(s, of);
+	else
+		s->broken = true;
+	return 0;
+}
+
+/* How far the parts are together from the whole, in parts of that; NAN: they are not all of it. */
+static double
+distance(struct sharded *s, uint32_t ranks)
+{
+	struct whole *p = &s->of[s->device ? ACC_A : ACC_B], *w = &s->of[s->device ? ACC_B : ACC_A];
+	if (s->broken || s->n != ranks || p->shape[s->axis] != w->shape[s->axis] ||
+		p->count != w->count)
+		return NAN;
+	p->v[MEAN] /= p->count;
+	p->v[NORM] = sqrt(p->v[NORM]);
+	const struct whole *a = &s->of[ACC_A], *b = &s->of[ACC_B];
+	const double large = fmax(fabs(b->v[MAX]), fabs(b->v[MIN])),
+		     rms = b->v[NORM] / sqrt(b->count);
+	double off = fabs(a->v[NORM] - b->v[NORM]) / b->v[NORM];
+	off = fmax(off, fmax(fabs(a->v[MAX] - b->v[MAX]), fabs(a->v[MIN] - b->v[MIN])) / large);
+	off = fmax(off, fabs(a->v[MEAN] - b->v[MEAN]) / rms);
+	return b->v[NORM] > 0 ? off : NAN;
+}
+
+/* That the parts are this tensor's shows another of its list, or the same member of another list that the op call is
+ * given, which is the other side's: of gradients the weights. */
+static bool
+is_known(const struct shards *t, const struct sharded *s, double limit)
+{
+	uint32_t like = 0, all = 0;
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct sharded *o = &t->v[i];
+		if (o == s || isnan(o->off))
+			continue;
+		if (o->member == s->member && o->off <= limit && acc_is_input(&t->c->item[o->item]))
+			return true;
+		all += o->list == s->list;
+		like += o->list == s->list && o->off <= limit;
+	}
+	return like > 0 && 4 * like >= 3 * all;
+}
+
+/* The device's norm by the bench's, where it is the same for all that are off as s is; else 0. */
+static double
+factor_of(const struct shards *t, const struct sharded *s, double limit)
+{
+	const double times = s->of[ACC_A].v[NORM] / s->of[ACC_B].v[NORM];
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct sharded *o = &t->v[i];
+		if (o->list == s->list && o->off > limit &&
+			!(fabs(o->of[ACC_A].v[NORM] / o->of[ACC_B].v[NORM] - times) <=
+				0.01 * times))
+			return 0;
+	}
+	return times;
+}
+
+static int
+say(const struct shards *t, const struct sharded *s, double limit, struct acc_err *e)
+{
+	struct acc_case *c = t->c;
+	const struct acc_item *it = &c->item[s->item];
+	const struct acc_call *k = &c->call[it->call];
+	const double times = factor_of(t, s, limit);
+	uint32_t off = 0, all = 0;
+	struct acc_rec *r;
+	for (uint32_t i = 0; i < t->n; i++) {
+		all += t->v[i].list == s->list && !isnan(t->v[i].off);
+		off += t->v[i].list == s->list && t->v[i].off > limit;
+	}
+	int rc = acc_case_record(c, it, &r, e);
+	if (rc < 0)
+		return rc;
+	const char *stack, *src, *place = acc_say_position(c, r, it);
+	const struct acc_str pos = acc_get_text(r, "a.", "pos");
+	const char *at = acc_arena_copy(&c->mem, pos.p, pos.n);
+	src = acc_say_source(c, k, &stack, e);
+	struct acc_finding *f = acc_case_find(c, "culprit", e);
+	if (f == NULL || place == NULL || at == NULL || src == NULL)
+		return e->code == 0 ? acc_nomem(e) : e->code;
+	f->name = acc_call_name(k);
+	f->io = acc_say_io(it);
+	f->pos = at;
+	f->step = k->step;
+	f->rule = "shards";
+	f->value = s->off;
+	f->limit = limit;
+	f->stack = stack;
+	f->bad = true;
+	const char *by = times == 0 ? ""
+				    : acc_say(&c->mem, ", the device's norm %.6g times the bench's",
+					      times);
+	f->text = acc_say(&c->mem,
+		"%s: %s is off: the parts that the %s's ranks have are together not the whole that each of the other side"
+		" has, by %.3g of it by their statistics (limit %.2g)%s, as in %u of %u of its list; what it is given"
+		" beside agrees, and so does all that was compared before it: what sums, divides or stores it over the"
+		" ranks is another%s%s",
+		f->name, place, s->device ? "device" : "bench", s->off, limit, acc_got(by), off,
+		all, src[0] != '\0' ? "; at " : "", src);
+	return f->text == NULL || by == NULL ? acc_nomem(e) : 1;
+}
+
+/* Of those that are off, and surely the same tensor, the first. 1: said. */
+static int
+find_first(struct shards *t, double limit, uint32_t *call, struct acc_err *e)
+{
+	const uint32_t ranks = (uint32_t)t->c->nranks[ACC_A];
+	for (uint32_t i = 0; i < t->n; i++)
+		t->v[i].off = distance(&t->v[i], ranks);
+	for (uint32_t i = 0; i < t->n; i++)
+		if (t->v[i].off > limit && acc_is_input(&t->c->item[t->v[i].item]) &&
+			is_known(t, &t->v[i], limit)) {
+			*call = t->c->item[t->v[i].item].call;
+			return say(t, &t->v[i], limit, e);
+		}
+	return 0;
+}
+
+/* Is an optimizer given tensors on one side alone, as where no gradient came to what it steps? Which; -1. */
+static int
+fed_alone(const struct acc_case *c, uint32_t call)
+{
+	const struct acc_call *k = &c->call[call];
+	uint32_t n[2] = {0, 0};
+	if (k->key[ACC_A] == NULL || !acc_call_steps(k))
+		return -1;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call == call && it->kind == ACC_ITEM_TENSOR && acc_is_input(it))
+			for (int side = 0; side < 2; side++)
+				n[side] += it->sides >> side & 1;
+	}
+	return n[ACC_A] == 0 && n[ACC_B] > 0 ? ACC_B : n[ACC_B] == 0 && n[ACC_A] > 0 ? ACC_A : -1;
+}
+
+/* Of two sides that were recorded alike. 1: said. */
+static int
+say_unfed(struct acc_case *c, uint32_t call, int fed, struct acc_err *e)
+{
+	const struct acc_call *k = &c->call[call];
+	struct acc_recorded how;
+	int rc = acc_recorded(c, k, &how, e);
+	if (rc < 0 || !how.alike)
+		return rc;
+	const char *stack, *where = acc_say_where(c, k), *src = acc_say_source(c, k, &stack, e);
+	struct acc_finding *f = acc_case_find(c, "missing", e);
+	if (f == NULL || where == NULL || src == NULL)
+		return e->code == 0 ? acc_nomem(e) : e->code;
+	f->name = acc_call_name(k);
+	f->step = k->step;
+	f->rank = k->rank;
+	f->rule = "unfed";
+	f->stack = stack;
+	f->bad = true;
+	f->text = acc_say(&c->mem,
+		"%s%s: no tensor is given to it on the %s, and weights and gradients on the %s: nothing is learnt there; are"
+		" the gradients where the optimizer looks for them, or are they never reduced?%s%s (--allow-missing"
+		" accepts it)",
+		where, f->name, fed == ACC_A ? "bench" : "device",
+		fed == ACC_A ? "device" : "bench", src[0] != '\0' ? "; at " : "", src);
+	return f->text == NULL ? acc_nomem(e) : 1;
+}
+
+int
+acc_say_unfed(struct acc_case *c, uint32_t *call, struct acc_err *e)
+{
+	int rc = 0;
+	for (uint32_t i = 0; i < c->ncall && rc == 0; i = acc_step(c, i)) {
+		const int fed = fed_alone(c, i);
+		if (fed < 0 || acc_may_lack(c, acc_call_name(&c->call[i])))
+			continue;
+		rc = say_unfed(c, i, fed, e);
+		*call = rc > 0 ? i : *call;
+	}
+	return rc;
+}
+
+int
+acc_say_shards(const struct scan *s, uint32_t *call, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	struct shards t = {.c = c};
+	int rc = 0;
+	if (c->nranks[ACC_A] < 2 || c->nranks[ACC_A] != c->nranks[ACC_B])
+		return 0;
+	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		if (acc_other_shape(it) && it->note_shape && !it->exact && it->call != ACC_NOCALL &&
+			c->call[it->call].key[ACC_A] != NULL && !c->call[it->call].backward)
+			rc = take(&t, i, e);
+	}
+	/* As of what a backward pass makes where not all of it was recorded; behind it weights are off, as the gradients. */
+	const double limit = LIMIT_MARGIN * (LIMIT_UNTRACED_FLOOR * s->unit +
+						    LIMIT_UNTRACED_GAIN * acc_recent(s, true));
+	if (rc == 0 && t.n > 0)
+		rc = find_first(&t, limit, call, e);
+	acc_ids_release(&t.by_name);
+	free(t.v);
+	return rc;
+}
