@@ -80,6 +80,20 @@ measured(struct pipeline *l, const struct side *s, int said)
 	return p;
 }
 
+/* The folder of a file. */
+static const char *
+folder_of(const char *path)
+{
+	struct stat st;
+	char *copy;
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return path;
+	copy = strdup(path);
+	if (copy == NULL)
+		cli_nomem();
+	return dirname(copy);
+}
+
 static struct prog *
 folded(struct pipeline *l, const struct side *s, const struct side *other, int said)
 {
@@ -91,8 +105,8 @@ folded(struct pipeline *l, const struct side *s, const struct side *other, int s
 	if (l->plan->opt->expected != NULL && s == &l->plan->side[DEVICE])
 		prog_add(p, l->plan->opt->expected);
 	prog_add_two(p, "-b", "-");
-	prog_add_set(p, "--root", s->path);
-	prog_add_set(p, "--root", other->path);
+	prog_add_set(p, "--root", folder_of(s->path));
+	prog_add_set(p, "--root", folder_of(other->path));
 	p->side = measured(l, s, said);
 	p->side_fd = FD_FOLD;
 	prog_add(p, diff_text("/dev/fd/%d", FD_FOLD));
@@ -106,20 +120,6 @@ plan_layout(struct pipeline *l, int side)
 	struct prog *p = folded(l, s, &l->plan->side[DEVICE + BENCH - side], RUN_SILENT);
 	prog_add(p, "--print-layout");
 	return p;
-}
-
-/* The folder of a file. */
-static const char *
-folder_of(const char *path)
-{
-	struct stat st;
-	char *copy;
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return path;
-	copy = strdup(path);
-	if (copy == NULL)
-		cli_nomem();
-	return dirname(copy);
 }
 
 static struct prog *

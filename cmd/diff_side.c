@@ -185,14 +185,27 @@ is_folder(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The ranks of a side become one, or as many as the other has, if that is a folder, too, and has
+/* A file that is read as often as it takes. */
+static bool
+is_stream(const struct side *s)
+{
+	unsigned char head[16];
+	struct stat st;
+	FILE *f = stat(s->path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(s->path, "re") : NULL;
+	const size_t n = f == NULL ? 0 : fread(head, 1, sizeof head, f);
+	if (f != NULL)
+		fclose(f);
+	return acc_is_stream(head, n);
+}
+
+/* The ranks of a side become one, or as many as the other has, if that is a folder or a stream, too, and has
  * fewer. */
 static int
 by_ranks(struct plan *p, struct acc_err *e)
 {
 	struct side *a = &p->side[DEVICE], *b = &p->side[BENCH];
-	if (p->opt->preset != NULL || joined_by_hand(p) || !is_folder(a->path) ||
-		!is_folder(b->path))
+	if (p->opt->preset != NULL || joined_by_hand(p) || !(is_folder(a->path) || is_stream(a)) ||
+		!(is_folder(b->path) || is_stream(b)))
 		return 0;
 	const int64_t na = acc_ranks_count(a->path, e), nb = acc_ranks_count(b->path, e);
 	if (na < 0 || nb < 0)

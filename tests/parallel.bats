@@ -124,6 +124,24 @@ says() {
 	jq -es 'map(select(.what == "culprit"))[0] | .name == "NPU.npu_mm_all_reduce_base.1.forward" and .rank == 1' <<<"$output"
 }
 
+@test "the ranks of one stream in a file become one, as those of a folder do" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xzf "$DATA/parallel.tar.gz" ./one ./tp2 ./tp2-lost-noise
+	for d in one tp2 tp2-lost-noise; do
+		accdump-read "$d" >"$d.acc"
+	done
+	run -0 accdiff tp2 one
+	want=$output
+	run -0 accdiff tp2.acc one.acc
+	[ "$output" = "$want" ]
+	run -0 accdiff tp2.acc one
+	run -0 accdiff one.acc tp2.acc
+	run -1 accdiff tp2-lost-noise one
+	want=$output
+	run -1 accdiff tp2-lost-noise.acc one.acc
+	[ "$output" = "$want" ]
+}
+
 # Two ranks of a step: a backward call, and an optimizer that is given four weights and their gradients, whole or as parts of
 # axis 0, as numpy has their statistics.
 step() { # whole|parts, factor of the gradients, of one weight, tensors: given or none

@@ -110,10 +110,10 @@ int acc_glance(struct acc_glance *g, const char *path, const struct acc_glance_o
 	struct acc_err *e);
 void acc_glance_release(struct acc_glance *g);
 
-/* --- which ranks a folder has --- */
+/* --- which ranks a folder, or a stream, has --- */
 /* How many, at least 1: of op calls those that its reader knows of, in any recorder's layout (what
  * runs in a process of which no rank is known is one); of all else the folders called rank*, up to
- * three deep. Nothing is read but names. Or < 0. */
+ * three deep. Nothing is read but names, and of a stream in a file its records. Or < 0. */
 int64_t acc_ranks_count(const char *path, struct acc_err *e);
 /* The ranks of a model that the files of a checkpoint are of, by their names: mp_rank_00, ...; of
  * flat parameters each file is one. 0 or < 0. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "acc/file.h"
+#include "acc/stream.h"
 #include "dump/ctx.h"
 
 enum { DEPTH = 3 };
@@ -98,11 +99,40 @@ count_asked(const char *path, const char *format, struct acc_err *e)
 	return lost ? acc_nomem(e) : n;
 }
 
+/* Of one stream, whose records alone say of which ranks they are. What is wrong with it say those who read it. */
+static int64_t
+count_in_stream(const char *path, struct acc_err *e)
+{
+	struct acc_err why = {0};
+	struct acc_ids ranks = {0};
+	struct acc_rec *r;
+	struct acc_rd *rd = acc_rd_open(path, &why);
+	int64_t rank, n = 0;
+	int rc = rd == NULL ? 0 : 1;
+	while (rc > 0 && (rc = acc_rd_next_open(rd, &r, &why)) > 0) {
+		if (!acc_as_int(acc_get(r, "", "rank"), &rank))
+			continue;
+		const uint64_t id = acc_hash(&rank, sizeof rank);
+		if (acc_ids_get(&ranks, id) == ACC_NOID) {
+			n++;
+			rc = acc_ids_put(&ranks, id, 0, true, &why) < 0 ? ACC_ENOMEM : rc;
+		}
+	}
+	acc_rd_close(rd);
+	acc_ids_release(&ranks);
+	return why.code == ACC_ENOMEM ? acc_nomem(e) : n;
+}
+
 int64_t
 acc_ranks_count(const char *path, struct acc_err *e)
 {
 	static const char calls[] = "record msprobe ptdbg mindspore maca sglang atb";
 	struct acc_err why = {0};
+	struct stat st;
+	if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+		const int64_t in = count_in_stream(path, e);
+		return in == 0 ? 1 : in;
+	}
 	const struct acc_dump *d = acc_dump_probe(path, &why);
 	if (d == NULL && why.code == ACC_ENOMEM)
 		return acc_nomem(e);
