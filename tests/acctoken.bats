@@ -138,6 +138,7 @@ token@if .id == "s2" then .logprobs[4] -= 3 else . end
 samples@if .id == "s2" then .logprobs = [.logprobs | to_entries[] | .value + (if .key % 2 == 0 then 0.5 else -0.5 end)] else . end
 processed@.logprobs |= map(. + 0.1)
 temperature@.logprobs |= map(. * 0.8)
+routing@.logprobs[(.id[1:] | tonumber) + 1] -= 5
 END
 	samples t.jsonl '.logprobs[2] = null | .logprobs[3] = null'
 	[ "$(said "$R/hand.jsonl" t.jsonl)" = $'clean noise\nunmatched tokens' ]

@@ -113,6 +113,9 @@ processed(struct acc_tokens *t)
 		const bool sums = w->ntop[side] > 0 && w->topless[side] == 0 &&
 				  w->topless[1 - side] > 0;
 		const bool ones = side == SIDE_A && w->one >= 3 && w->one >= 0.005 * w->nones;
+		/* What is kept has the likeliest token: a share of it this small is none. */
+		if (far > TOK_KEPT && !sums && !ones)
+			continue;
 		struct tok_finding *f = acc_tok_named(t, "processed", acc_tok_worst(t),
 			against > 0 ? against : 0);
 		if (f == NULL)

@@ -221,6 +221,8 @@ struct acc_str acc_tok_name(const struct acc_tokens *t, size_t sample);
 #define TOK_FIT 0.4
 /* What is told by how often an id came before, of the sum of squares, where it is a penalty, at least. */
 #define TOK_SEEN 0.4
+/* The least share of the probability, as -log, that top-p, top-k or min-p keep. */
+#define TOK_KEPT 3.0
 /* A part that is at fault is so many times as far off as the rest. */
 #define TOK_APART 4.0
 /* Where it is within what noise may be, as many times. */
