@@ -36,6 +36,32 @@ samples() { # file, jq filter over the fixture's samples
 	done
 }
 
+@test "answers of llama.cpp's server and of ONNX Runtime, recorded, beside transformers" {
+	# Tokens that end within a character have no entry (llama-probs-skip-bytes): their place is found by the ids.
+	[ "$(said "$R/llama.jsonl" "$R/llama_trainer.jsonl" --preset fp16)" = $'clean noise\nunmatched tokens' ]
+	accdump-read "$R/llama.jsonl" | accfmt --json | jq -c 'select(.kind == "sample") | .ids' >ids
+	jq -c .tokens "$R/llama.jsonl" | cmp - ids
+	[ "$(accdump-read "$R/llama.jsonl" | accfmt --json | jq -r 'select(.kind == "sample") | .finish' | sort -u | paste -sd ' ')" = "eos limit" ]
+	[ "$(said "$R/llama_chat.jsonl" "$R/llama_chat_trainer.jsonl" --preset fp16)" = "clean noise" ]
+	accdump-read "$R/llama_chat.jsonl" | accfmt --json | jq -es 'map(select(.kind == "sample")) | length == 4 and all(.["top.n"] == (.ids | map(2)) and (.["top.ids"] | length) == 2 * (.ids | length))'
+	# Probabilities, behind the samplers.
+	[[ "$(said "$R/llama_probs.jsonl" "$R/llama_probs_trainer.jsonl")" == *"culprit temperature"* ]]
+	[ "$(said "$R/ort.jsonl" "$R/ort_trainer.jsonl" --preset fp32)" = "clean noise" ]
+	# Where the ids are told by the entries alone, a sample that lacks some is refused.
+	run -2 --separate-stderr accdump-read "$R/llama_short.jsonl"
+	[ "$(grep -c "llama-probs-skip-bytes" <<<"$stderr")" -eq 3 ]
+	jq -c '.tokens = []' "$R/llama.jsonl" >none.jsonl
+	run -2 --separate-stderr accdump-read none.jsonl
+	[[ $stderr == *"sample 1: log-probabilities of 7 tokens, and 9 were generated"* ]]
+	# An entry that may be of one of two tokens is of neither.
+	echo '{"tokens": [5, 5, 6], "content": "x", "prompt": "y", "completion_probabilities": [{"id": 5, "token": "a", "logprob": -1}, {"id": 6, "token": "b", "logprob": -2}]}' >two.jsonl
+	echo '{"response_ids": [5, 5, 6], "prompt_ids": [1], "logprobs": [-3, -3, -2]}' >three.jsonl
+	accalign two.jsonl three.jsonl | acctoken | accfmt --json | jq -es 'any(.["tok.n"] == 1 and .["tok.rms"] == 0) and any(.what == "unmatched" and .value == 2)'
+	jq -c '.tokens = [5, 6, 6]' two.jsonl | sed 's/"id":5/"id":7/' >not.jsonl
+	run -2 --separate-stderr accdump-read not.jsonl
+	[[ $stderr == *"completion_probabilities are not of these tokens"* ]]
+}
+
 @test "what a record holds: ids without padding, the prompt's length, step and rank" {
 	accdump-read "$R/verl.pt" | accfmt --json | jq -c 'select(.kind == "sample") | [.ids, .start]' >a
 	accdump-read "$R/train_3_0.pt" | accfmt --json | jq -c 'select(.kind == "sample") | [.ids, .start]' >b

@@ -4,299 +4,17 @@
  *	{"input": "...", "output": "...", "score": 1.0, "step": 1}
  *	{"text": "...", "meta_info": {"output_token_logprobs": [[-4.4, 34, null], ...]}}
  *	{"id": "cmpl-8", "choices": [{"logprobs": {"tokens": [...], "token_logprobs": [...]}}]}
+ *	{"content": "...", "completion_probabilities": [{"id": 34, "logprob": -4.4, "top_logprobs": [...]}, ...]}
  *	{"prompt_ids": [...], "response_ids": [...], "logprobs": [...]}
  */
-#include "dump/jtree.h"
 #include "dump/place.h"
-#include "dump/token/sample.h"
+#include "dump/token/json_forms.h"
 
 #include <inttypes.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-/* --- values --- */
-
-static bool
-number(const struct jnode *n, double *v)
-{
-	if (n == NULL)
-		return false;
-	switch (n->type) {
-	case ACC_JSON_INT:
-		*v = (double)n->i;
-		return true;
-	case ACC_JSON_FLOAT:
-		*v = isinf(n->f) && n->f > 0
-			     ? NAN
-			     : n->f; /* an infinite one is not taken for one that is absent */
-		return true;
-	case ACC_JSON_TRUE:
-	case ACC_JSON_FALSE:
-		*v = n->type == ACC_JSON_TRUE;
-		return true;
-	case ACC_JSON_NULL: /* of the first token of a prompt nobody knows it */
-		*v = INFINITY;
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool
-is_list(const struct jnode *n)
-{
-	return n != NULL && n->type == ACC_JSON_ARRAY;
-}
-
-static bool
-is_object(const struct jnode *n)
-{
-	return n != NULL && n->type == ACC_JSON_OBJECT;
-}
-
-/* "token_id:123", as vLLM writes it where it was asked to. */
-static bool
-id_of(struct acc_str text, int64_t *id)
-{
-	return acc_str_starts(text, "token_id:") &&
-	       acc_str_int((struct acc_str){text.p + 9, text.n - 9}, id);
-}
-
-/* --- the forms --- */
-
-/* [[log-probability, id, text], ...] of SGLang. */
-static int
-triples(struct sample *s, const struct jnode *list, enum sample_role logp, enum sample_role id,
-	struct acc_err *e)
-{
-	for (const struct jnode *n = list->child; n != NULL; n = n->next) {
-		const struct jnode *second = is_list(n) && n->child != NULL ? n->child->next : NULL;
-		double l, i;
-		if (second == NULL || !number(n->child, &l) || !number(second, &i))
-			return acc_fail(e, ACC_EFORMAT, "no [log-probability, id, text]");
-		int rc = acc_sample_add(s, logp, l, e);
-		if (rc == 0)
-			rc = acc_sample_add(s, id, i, e);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-/* [[[log-probability, id, text], ...], ...] */
-static int
-tops(struct sample *s, const struct jnode *list, struct acc_err *e)
-{
-	for (const struct jnode *n = list->child; n != NULL; n = n->next) {
-		int rc = acc_sample_add(s, SAMPLE_TOP_N, is_list(n) ? n->n : 0, e);
-		if (rc == 0 && is_list(n))
-			rc = triples(s, n, SAMPLE_TOP_LOGP, SAMPLE_TOP_ID, e);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-/* {"34": {"logprob": -4.4, "rank": 1}, ...} of vLLM, a token: that of the one that stands in the prompt is the
- * first. */
-static int
-prompt_logprobs(struct sample *s, const struct jnode *list, struct acc_err *e)
-{
-	const bool ids = s->column[SAMPLE_PROMPT].n == 0;
-	for (const struct jnode *n = list->child; n != NULL; n = n->next) {
-		const struct jnode *first = is_object(n) ? n->child : NULL;
-		double l = INFINITY;
-		int64_t id = -1;
-		if (first != NULL && is_object(first))
-			number(jtree_get(first, "logprob"), &l);
-		else if (first != NULL || !number(n, &l))
-			return acc_fail(e, ACC_EFORMAT,
-				"no prompt_logprobs: neither numbers nor ids");
-		if (first != NULL)
-			acc_str_int(first->key, &id);
-		int rc = acc_sample_add(s, SAMPLE_PROMPT_LOGP, l, e);
-		if (rc == 0 && ids && first != NULL && n == list->child)
-			rc = acc_sample_add(s, SAMPLE_PROMPT, -1, e);
-		else if (rc == 0 && ids && (first != NULL || n != list->child))
-			rc = first == NULL ? 0 : acc_sample_add(s, SAMPLE_PROMPT, (double)id, e);
-		if (rc < 0)
-			return rc;
-	}
-	/* The first has no log-probability, and so no id. */
-	if (ids && s->column[SAMPLE_PROMPT].n > 0 &&
-		s->column[SAMPLE_PROMPT].n + 1 == s->column[SAMPLE_PROMPT_LOGP].n) {
-		int rc = acc_sample_add(s, SAMPLE_PROMPT, 0, e);
-		double *v = s->column[SAMPLE_PROMPT].v;
-		if (rc < 0)
-			return rc;
-		memmove(v + 1, v, (s->column[SAMPLE_PROMPT].n - 1) * sizeof *v);
-		v[0] = -1;
-	}
-	return 0;
-}
-
-/* The text of a token, or the id that stands for it. */
-static int
-token(struct sample *s, struct acc_str text, bool ids, struct acc_err *e)
-{
-	int64_t id;
-	if (ids && id_of(text, &id))
-		return acc_sample_add(s, SAMPLE_RESPONSE, (double)id, e);
-	return acc_sample_token(s, text, e);
-}
-
-/* The alternatives of a token, in the order in which they stand: likeliest first. */
-static int
-top(struct sample *s, const struct jnode *alternatives, struct acc_err *e)
-{
-	int rc = acc_sample_add(s, SAMPLE_TOP_N, alternatives == NULL ? 0 : (double)alternatives->n,
-		e);
-	for (const struct jnode *n = alternatives == NULL ? NULL : alternatives->child;
-		n != NULL && rc == 0; n = n->next) {
-		double l;
-		if (!number(n->type == ACC_JSON_OBJECT ? jtree_get(n, "logprob") : n, &l))
-			return acc_fail(e, ACC_EFORMAT, "an alternative without log-probability");
-		rc = acc_sample_add(s, SAMPLE_TOP_LOGP, l, e);
-	}
-	return rc;
-}
-
-/* choices[].logprobs of completions. */
-static int
-completion(struct sample *s, const struct jnode *lp, struct acc_err *e)
-{
-	const struct jnode *tokens = jtree_get(lp, "tokens"), *v = jtree_get(lp, "token_logprobs"),
-			   *t = jtree_get(lp, "top_logprobs");
-	const bool ids = s->column[SAMPLE_RESPONSE].n == 0;
-	double l;
-	int rc = 0;
-	if (!is_list(tokens) || !is_list(v))
-		return acc_fail(e, ACC_EFORMAT, "logprobs without tokens and token_logprobs");
-	for (const struct jnode *n = tokens->child; n != NULL && rc == 0; n = n->next)
-		rc = token(s, acc_jtree_text(n), ids, e);
-	for (const struct jnode *n = v->child; n != NULL && rc == 0; n = n->next)
-		rc = number(n, &l) ? acc_sample_add(s, SAMPLE_ROLLOUT, l, e)
-				   : acc_fail(e, ACC_EFORMAT, "token_logprobs: no number");
-	for (const struct jnode *n = is_list(t) ? t->child : NULL; n != NULL && rc == 0;
-		n = n->next)
-		rc = top(s, is_object(n) || is_list(n) ? n : NULL, e);
-	return rc;
-}
-
-/* choices[].logprobs.content of chats. */
-static int
-chat(struct sample *s, const struct jnode *content, struct acc_err *e)
-{
-	const bool ids = s->column[SAMPLE_RESPONSE].n == 0;
-	int rc = 0;
-	for (const struct jnode *n = content->child; n != NULL && rc == 0; n = n->next) {
-		double l;
-		if (!is_object(n) || !number(jtree_get(n, "logprob"), &l))
-			return acc_fail(e, ACC_EFORMAT, "logprobs.content: no logprob");
-		rc = token(s, acc_jtree_text(jtree_get(n, "token")), ids, e);
-		if (rc == 0)
-			rc = acc_sample_add(s, SAMPLE_ROLLOUT, l, e);
-		const struct jnode *t = jtree_get(n, "top_logprobs");
-		if (rc == 0 && is_list(t))
-			rc = top(s, t, e);
-	}
-	return rc;
-}
-
-static int
-list(struct sample *s, enum sample_role role, const struct jnode *v, struct acc_err *e)
-{
-	for (const struct jnode *n = v->child; n != NULL; n = n->next) {
-		double x;
-		if (!number(n, &x))
-			return acc_fail(e, ACC_EFORMAT, "%.*s: no list of numbers",
-				v->key.n < 60 ? (int)v->key.n : 60, v->key.p);
-		int rc = acc_sample_add(s, role, x, e);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-/* A key of an object with its value, by what the key is called. */
-static int
-field(struct sample *s, const struct jnode *n, struct acc_err *e)
-{
-	const enum sample_role role = acc_sample_role(n->key);
-	struct acc_arena *m = &s->mem;
-	double x;
-	if (acc_str_is(n->key, "prompt_logprobs") && is_list(n))
-		return prompt_logprobs(s, n, e);
-	if (role == SAMPLE_NONE || n->type == ACC_JSON_NULL)
-		return 0;
-	if (is_list(n) && (role == SAMPLE_ROLLOUT) && n->child != NULL && is_list(n->child))
-		return triples(s, n, SAMPLE_ROLLOUT, SAMPLE_RESPONSE, e);
-	/* Under two names of one role, the first counts. */
-	if (role < SAMPLE_NCOLUMN)
-		return is_list(n) && s->column[role].n == 0 ? list(s, role, n, e) : 0;
-	if (role < SAMPLE_NNUMBER)
-		return number(n, &x) && isfinite(x) ? acc_sample_add(s, role, x, e) : 0;
-	if (n->type == ACC_JSON_STRING)
-		return acc_sample_text(s, role, n->s, e);
-	if (is_object(n)) { /* {"type": "length"}, and messages of a chat */
-		const struct jnode *type = jtree_get(n, "type");
-		if (role == SAMPLE_FINISH && type != NULL)
-			return acc_sample_text(s, role, acc_jtree_text(type), e);
-	}
-	if ((role == SAMPLE_TEXT_PROMPT || role == SAMPLE_TEXT_RESPONSE) && !is_list(n))
-		return 0;
-	struct acc_str text = acc_jtree_dump(n, m);
-	return text.p == NULL ? acc_nomem(e) : acc_sample_text(s, role, text, e);
-}
-
-/* All of an object but some keys. What says the ids of a prompt by itself comes before what says them with their
- * log-probabilities, and lacks the first. */
-static int
-fields(struct sample *s, const struct jnode *o, const char *but, struct acc_err *e)
-{
-	int rc = 0;
-	for (int late = 0; late < 2; late++)
-		for (const struct jnode *n = o->child; n != NULL && rc == 0; n = n->next)
-			if (acc_str_is(n->key, "prompt_logprobs") == (late == 1) &&
-				!acc_word_in(but, n->key))
-				rc = field(s, n, e);
-	return rc;
-}
-
-static int
-meta_info(struct sample *s, const struct jnode *o, struct acc_err *e)
-{
-	const struct jnode *out = jtree_get(o, "output_token_logprobs"),
-			   *in = jtree_get(o, "input_token_logprobs"),
-			   *t = jtree_get(o, "output_top_logprobs"),
-			   *finish = jtree_get(o, "finish_reason");
-	double x;
-	int rc = 0;
-	/* The ids that stand beside the log-probabilities are those that they are of. */
-	if (is_list(out)) {
-		s->column[SAMPLE_RESPONSE].n = 0;
-		rc = triples(s, out, SAMPLE_ROLLOUT, SAMPLE_RESPONSE, e);
-	}
-	if (rc == 0 && is_list(in)) {
-		s->column[SAMPLE_PROMPT].n = 0;
-		rc = triples(s, in, SAMPLE_PROMPT_LOGP, SAMPLE_PROMPT, e);
-	}
-	if (rc == 0 && is_list(t))
-		rc = tops(s, t, e);
-	if (rc == 0 && number(jtree_get(o, "cached_tokens"), &x) && isfinite(x))
-		rc = acc_sample_add(s, SAMPLE_CACHED, x, e);
-	if (rc == 0 && finish != NULL)
-		rc = field(s, finish, e);
-	const struct jnode *version = jtree_get(o, "weight_version"), *id = jtree_get(o, "id");
-	if (rc == 0 && version != NULL)
-		rc = field(s, version, e);
-	if (rc == 0 && id != NULL && !s->has[SAMPLE_ID])
-		rc = field(s, id, e);
-	return rc;
-}
 
 /* --- a file --- */
 
@@ -325,6 +43,18 @@ put(struct reading *r, uint64_t nth, struct acc_err *bad, int rc, struct acc_err
 	return rc == ACC_ENOMEM || (rc < 0 && e->code == rc) ? rc : 0;
 }
 
+/* How many tokens an answer of one choice says that it has; -1: it does not. */
+static double
+generated(const struct jnode *o)
+{
+	const struct jnode *usage = jtree_get(o, "usage"),
+			   *n = jtree_is_object(usage) ? jtree_get(usage, "completion_tokens")
+						       : NULL;
+	return n != NULL && n->type == ACC_JSON_INT && jtree_get(o, "choices")->n == 1
+		       ? (double)n->i
+		       : -1;
+}
+
 /* One of a server's answers: what is said of all its choices, and one of them. */
 static int
 choice(struct reading *r, const struct jnode *o, const struct jnode *c, const struct jnode *id,
@@ -333,17 +63,18 @@ choice(struct reading *r, const struct jnode *o, const struct jnode *c, const st
 	struct sample *s = &r->s;
 	const struct jnode *lp = jtree_get(c, "logprobs"), *message = jtree_get(c, "message"),
 			   *meta = jtree_get(c, "meta_info"), *index = jtree_get(c, "index");
-	int rc = fields(s, o, "choices id", e);
+	int rc = acc_form_fields(s, o, "choices id", e);
 	if (rc == 0)
-		rc = fields(s, c, "index logprobs", e);
-	if (rc == 0 && is_object(message) && jtree_get(message, "content") != NULL)
+		rc = acc_form_fields(s, c, "index logprobs", e);
+	if (rc == 0 && jtree_is_object(message) && jtree_get(message, "content") != NULL)
 		rc = acc_sample_text(s, SAMPLE_TEXT_RESPONSE,
 			acc_jtree_text(jtree_get(message, "content")), e);
-	if (rc == 0 && is_object(lp))
-		rc = is_list(jtree_get(lp, "content")) ? chat(s, jtree_get(lp, "content"), e)
-						       : completion(s, lp, e);
-	if (rc == 0 && is_object(meta))
-		rc = meta_info(s, meta, e);
+	if (rc == 0 && jtree_is_object(lp))
+		rc = jtree_is_list(jtree_get(lp, "content"))
+			     ? acc_form_chat(s, jtree_get(lp, "content"), generated(o), e)
+			     : acc_form_completion(s, lp, e);
+	if (rc == 0 && jtree_is_object(meta))
+		rc = acc_form_meta_info(s, meta, e);
 	const struct acc_str name = acc_jtree_text(id);
 	/* Of several choices each has its number. */
 	const char *own = jtree_get(o, "choices")->n == 1
@@ -376,7 +107,7 @@ object(struct reading *r, const struct jnode *o, const struct jnode *id, uint64_
 	struct acc_err *e)
 {
 	struct acc_err bad = {0};
-	if (!is_object(o)) {
+	if (!jtree_is_object(o)) {
 		acc_fail(&bad, ACC_EFORMAT, "no object");
 		return put(r, nth, &bad, ACC_EFORMAT, e);
 	}
@@ -384,26 +115,29 @@ object(struct reading *r, const struct jnode *o, const struct jnode *id, uint64_
 			   *samples = jtree_get(o, "samples"), *response = jtree_get(o, "response");
 	const struct jnode *own = jtree_get(o, "custom_id");
 	/* A line of a batch: {"custom_id": ..., "response": {"body": {...}}}. */
-	if (is_object(response) && is_object(jtree_get(response, "body")))
+	if (jtree_is_object(response) && jtree_is_object(jtree_get(response, "body")))
 		return object(r, jtree_get(response, "body"), own, nth, e);
-	if (is_list(samples) && nth == 0)
+	if (jtree_is_list(samples) && nth == 0)
 		return several(r, samples, e);
-	if (is_list(choices)) {
+	if (jtree_is_list(choices)) {
 		uint64_t at = 0;
 		int rc = 0;
 		for (const struct jnode *c = choices->child; c != NULL && rc == 0; c = c->next) {
 			bad = (struct acc_err){0};
-			int got = is_object(c) ? choice(r, o, c,
-							 id != NULL ? id : jtree_get(o, "id"), &bad)
-					       : acc_fail(&bad, ACC_EFORMAT,
-							 "a choice that is no object");
+			int got = jtree_is_object(c)
+					  ? choice(r, o, c, id != NULL ? id : jtree_get(o, "id"),
+						    &bad)
+					  : acc_fail(&bad, ACC_EFORMAT,
+						    "a choice that is no object");
 			rc = put(r, choices->n > 1 ? ++at : 0, &bad, got, e);
 		}
 		return rc;
 	}
-	int rc = fields(&r->s, o, "", &bad);
-	if (rc == 0 && is_object(meta))
-		rc = meta_info(&r->s, meta, &bad);
+	int rc = jtree_is_list(jtree_get(o, "completion_probabilities"))
+			 ? acc_form_llama(&r->s, o, &bad)
+			 : acc_form_fields(&r->s, o, "", &bad);
+	if (rc == 0 && jtree_is_object(meta))
+		rc = acc_form_meta_info(&r->s, meta, &bad);
 	return put(r, nth, &bad, rc, e);
 }
 
@@ -584,7 +318,9 @@ is_verl(const uint8_t *p, size_t n)
 static bool
 is_answer(const uint8_t *p, size_t n)
 {
-	return memmem(p, n, "\"choices\":", 10) != NULL && memmem(p, n, "\"object\":", 9) != NULL;
+	return (memmem(p, n, "\"choices\":", 10) != NULL &&
+		       memmem(p, n, "\"object\":", 9) != NULL) ||
+	       memmem(p, n, "\"completion_probabilities\":", 27) != NULL;
 }
 
 /* A long prompt may stand before what says what it is. name NULL: the file that was given, by whatever link. */
