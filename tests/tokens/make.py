@@ -5,7 +5,8 @@
 
 Needs torch and transformers 5. The sampler decodes with a cache, a token at a time; the scorer runs the whole
 sequence at once, as trainers do. Each case is FOLDER/ARCH-SEED/CASE/{rollout.jsonl,trainer.jsonl or .pt} with
-truth.json: the rules of acctoken of which one names the cause, or none for a clean pair, and the preset.
+truth.json: the rules of acctoken of which one names the cause, or none for a clean pair, and the preset. Of a mixture of
+experts in 16 bits the routers of both say whether a token went elsewhere.
 """
 import argparse
 import copy
@@ -61,6 +62,19 @@ def int8(m, bits=8):
                 s = p.abs().amax(1, keepdim=True) / (2 ** (bits - 1) - 1)
                 p.copy_((p / s).round() * s)
     return other
+
+
+def rounded(by):
+    """What a cache of keys and values keeps of them: for sample(kv=...)."""
+    def hook(past):
+        for layer in past.layers:
+            layer.keys, layer.values = by(layer.keys), by(layer.values)
+    return hook
+
+
+def of_8_bits(x):
+    s = x.abs().amax(-1, keepdim=True).clamp(min=1e-30) / 127
+    return (x / s).round() * s
 
 
 def head16(m):
@@ -220,6 +234,34 @@ class World:
         return out
 
 
+@torch.no_grad()
+def routed(m, samples, decode=False, kv=None):
+    """Which experts each router takes, as sets, of all samples: of the whole at once, or as sample() goes on."""
+    out, seen = [], []
+    gates = [mod for n, mod in m.named_modules() if n.endswith(".mlp.gate")]
+    hooks = [mod.register_forward_hook(lambda _, a, o: seen.append(o[2].sort(-1).values.reshape(-1, o[2].shape[-1]))) for mod in gates]
+    for s in samples:
+        seen.clear()
+        if not decode:
+            full(m, s["prompt"] + s["response"])
+        else:
+            past = None
+            for part in [s["prompt"]] + [[t] for t in s["response"]]:
+                past = m(torch.tensor([part]), past_key_values=past, use_cache=True).past_key_values
+                if kv:
+                    kv(past)
+        out += [torch.cat(seen[i::len(gates)]) for i in range(len(gates))]
+    for h in hooks:
+        h.remove()
+    return out
+
+
+def rounding(a, b, samples, kv=None, **kw):
+    """A pair that differs by rounding alone is clean, unless that sends a token to other experts: then this is what it differs by."""
+    other = any(not torch.equal(x, y) for x, y in zip(routed(a, samples, True, kv), routed(b, samples)))
+    return dict(rules=["routing", "token", "samples", "some"] if other else [], **kw)
+
+
 def cases(w):
     m = w.m
     A = w.rollout()
@@ -236,19 +278,22 @@ def cases(w):
         yield "clean-double", A, w.score(A, copy.deepcopy(m).double()), clean(preset="fp32")
     h = half()
     B = w.rollout(h)
-    yield "clean-bf16-both", B, w.score(B, h), clean()
-    yield "clean-bf16-fp32", B, w.score(B), clean()
-    yield "clean-fp32-bf16", A, w.score(A, h), clean()
+    yield "clean-bf16-both", B, w.score(B, h), rounding(h, h, B)
+    yield "clean-bf16-fp32", B, w.score(B), rounding(h, m, B)
+    yield "clean-fp32-bf16", A, w.score(A, h), rounding(m, h, A)
     yield "clean-head-bf16", A, w.score(A, head16(m)), clean()
     C = [dict(s, lp=torch.tensor(s["lp"]).bfloat16().float().tolist()) for s in bare]
     yield "clean-stored-bf16", C, w.score(bare), clean()
     f = copy.deepcopy(m).half()
-    yield "clean-fp16", A, w.score(A, f), clean()
+    yield "clean-fp16", A, w.score(A, f), rounding(m, f, A)
     hs = model_like(w, "sdpa").bfloat16()
-    yield "clean-bf16-sdpa", B, w.score(B, hs, tops=True), clean()
+    yield "clean-bf16-sdpa", B, w.score(B, hs, tops=True), rounding(h, hs, B)
 
+    K = w.rollout(kv=rounded(lambda x: x.bfloat16().float()))
+    yield "clean-cache-bf16", K, w.score(K), rounding(m, m, K, kv=rounded(lambda x: x.bfloat16().float()))
     G = w.rollout(greedy=True)
-    yield "clean-greedy", G, w.rollout(h, greedy=True), clean()
+    # What is behind the first id that parts is not compared: it may be there that experts differ.
+    yield "clean-greedy", G, w.rollout(h, greedy=True), rounding(m, h, G, either=True)
 
     # --- numbers ---
     for T in ([0.7] if w.seed % 2 else [1.3]):
@@ -268,11 +313,21 @@ def cases(w):
     yield "log10", bare, [dict(s, lp=[x / math.log(10) for x in s["lp"]]) for s in B], dict(rules=["scale"])
     yield "placeholder", [dict(s, lp=[0.0] * len(s["lp"])) if s["i"] % 9 == 4 else s for s in bare], B, dict(rules=["placeholder"])
 
+    off = [w.seed % 5, w.seed % 7 + 3]  # a sample, and a token of it
+    yield "token", bare, [dict(s, lp=[x - 3 * ((s["i"], j) == tuple(off)) for j, x in enumerate(s["lp"])]) for s in B], dict(rules=["token"])
+    yield "unrelated", bare, w.score(bare, model_of(w.arch, w.seed + 1000)), dict(rules=["unrelated"])
+
     # --- masks ---
     ones = [dict(s, response_mask=[1] * len(s["response"])) for s in bare]
     yield "mask-end", ones, [dict(s, response_mask=[1] * (len(s["response"]) - 1) + [0]) for s in B], dict(rules=["mask-end"])
     tool = [dict(s, response_mask=[int(not 5 <= j < 11) for j in range(len(s["response"]))]) for s in bare]
     yield "mask-shift", tool, [dict(b, response_mask=[1] + t["response_mask"][:-1]) for b, t in zip(B, tool)], dict(rules=["mask-shift"])
+
+    yield "mask-prompt", ones, [dict(s, response_mask=[1] * len(s["prompt"]) + s["response_mask"]) for s in w.score(ones)], \
+        dict(rules=["mask-prompt"], form="jsonl")
+    longer = [dict(s, response=s["response"] + [PAD] * 3, lp=s["lp"] + [0.0] * 3, response_mask=[1] * (len(s["response"]) + 3),
+                   behind=3) for s in B]
+    yield "mask-padding", ones, longer, dict(rules=["mask-padding"], form="padded")
 
     # --- parts ---
     old = noisy(m, 0.02, w.seed + 5)
@@ -289,6 +344,9 @@ def cases(w):
     R = [dict(s, cached_tokens=0 if s["i"] % 4 == 0 else len(s["prompt"]) - 1) for s in w.rollout(lambda i: m if i % 4 == 0 else old, tops=False)]
     yield "prefix-cache", R, w.score(R), dict(rules=["prefix-cache"], preset="fp32")
 
+    R = [dict(s, step=1 + s["i"] // 4) for s in w.rollout(lambda i: old if i // 4 == 3 else m, tops=False)]
+    yield "step", R, w.score(R), dict(rules=["step"], preset="fp32", form="jsonl")
+
     # --- positions ---
     yield "positions-from", bare, w.score(bare, positions=lambda n, k: torch.tensor([[j if j < 48 else j + 7 for j in range(k)]])), dict(rules=["position"], preset="fp32")
     # All to the width of the longest prompt, positions counted from the padding on.
@@ -301,6 +359,8 @@ def cases(w):
 
     # --- weights ---
     yield "int8-weights", bare, w.score(bare, int8(m)), dict(rules=["alike", "grows"], preset="fp32")
+    R = w.rollout(kv=rounded(of_8_bits), tops=False)
+    yield "int8-cache", R, w.score(R), dict(rules=["alike", "grows"], preset="fp32")
     yield "head-bf16-tops", A, w.score(A, head16(m), tops=True), dict(rules=["head"], preset="fp32")
 
     # --- ids ---
@@ -314,6 +374,9 @@ def cases(w):
     yield "retokenised", [text(s) for s in bare], re, dict(rules=["ids-retokenised"], form="jsonl")
     yield "ends-early", bare, [dict(s, response=s["response"][:20], lp=s["lp"][:20]) for s in B], dict(rules=["ids-end"])
     yield "padding-ids", bare, [dict(s, prompt=[PAD] * 4 + s["prompt"]) for s in B], dict(rules=["ids-padding"])
+
+    yield "prompt", bare, w.score([dict(s, prompt=s["prompt"][:2] + [s["prompt"][2] % 300 + 7] + s["prompt"][3:]) for s in bare]), dict(rules=["ids-prompt"])
+    yield "other-ids", bare, w.score([dict(s, response=s["response"][:7] + [s["response"][7] % 300 + 7] + s["response"][8:]) for s in bare]), dict(rules=["ids"])
 
     # --- experts ---
     if w.arch == "mixtral":
@@ -353,7 +416,7 @@ def verl(path, samples):
         p, r = len(s["prompt"]), len(s["response"])
         d["prompts"][k, P - p:] = torch.tensor(s["prompt"])
         d["responses"][k, :r] = torch.tensor(s["response"])
-        d["attention_mask"][k, P - p:P + r] = 1
+        d["attention_mask"][k, P - p:P + r - s.get("behind", 0)] = 1
         d["response_mask"][k, :r] = 1
         d["old_log_probs"][k, :r] = torch.tensor(s["lp"])
     d["input_ids"] = torch.cat([d["prompts"], d["responses"]], 1)
