@@ -166,6 +166,14 @@ processed@.logprobs |= map(. + 0.1)
 temperature@.logprobs |= map(. * 0.8)
 routing@.logprobs[(.id[1:] | tonumber) + 1] -= 5
 END
+	# How often that was right, where it was measured: of nothing that is no cause, nor of causes that were too few.
+	samples t.jsonl '.logprobs |= map(. * 0.8)'
+	accalign "$R/hand.jsonl" t.jsonl | acctoken | accfmt --json >out || true
+	jq -es 'any(.rule == "temperature" and .confidence == 1 and (.text | endswith("; such a verdict was right in 28 of 28 cases")))' out
+	jq -es 'map(select(.kind == "finding" and .what != "culprit" and .confidence)) == []' out
+	samples t.jsonl '.response_ids[3] = 91'
+	accalign "$R/hand.jsonl" t.jsonl | acctoken | accfmt --json >out || true
+	jq -es 'any(.rule == "ids" and .confidence == null)' out
 	samples t.jsonl '.logprobs[2] = null | .logprobs[3] = null'
 	[ "$(said "$R/hand.jsonl" t.jsonl)" = $'clean noise\nunmatched tokens' ]
 	sed 's/"logprobs": \[/&NaN, /; s/, [-0-9.e]*\], "response_mask"/], "response_mask"/' "$R/hand.jsonl" >nan.jsonl

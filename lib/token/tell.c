@@ -96,6 +96,8 @@ static int
 put_finding(struct acc_tokens *t, const struct tok_finding *f)
 {
 	struct acc_rec *r = &t->out;
+	const char *text = f->text;
+	unsigned right, of;
 	int rc = acc_rec_start(r, ACC_STR("finding"));
 	if (rc == 0)
 		rc = acc_add(r, "", "what", acc_ctext(f->what));
@@ -111,7 +113,12 @@ put_finding(struct acc_tokens *t, const struct tok_finding *f)
 		rc = number(r, "limit", f->limit);
 	if (rc == 0 && f->limit_from != NULL)
 		rc = acc_add(r, "", "limit_from", acc_ctext(f->limit_from));
-	return rc == 0 ? acc_put_said(r, "", "text", &t->mem, f->text) : rc;
+	if (rc == 0 && strcmp(f->what, "culprit") == 0 && acc_tok_measured(f->rule, &right, &of)) {
+		rc = number(r, "confidence", (double)right / of);
+		text = acc_say(&t->mem, "%s; such a verdict was right in %u of %u cases", f->text,
+			right, of);
+	}
+	return rc == 0 ? acc_put_said(r, "", "text", &t->mem, text) : rc;
 }
 
 /* All the metrics, under the names of accstream(5). */

@@ -205,6 +205,8 @@ bool acc_tok_position(struct acc_tokens *t);
 /* Name the cause of a difference, if one fits: its finding. */
 int acc_tok_cause(struct acc_tokens *t, struct acc_err *e);
 struct tok_finding *acc_tok_find(struct acc_tokens *t, const char *what, const char *rule);
+/* How often naming this was right, of how many; false: it was not measured, or of too few. */
+bool acc_tok_measured(const char *rule, unsigned *right, unsigned *of);
 struct acc_str acc_tok_name(const struct acc_tokens *t, size_t sample);
 
 /* How far a root mean square of l may be by rounding, times the unit and the range of logits. */
