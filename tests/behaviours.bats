@@ -131,6 +131,29 @@ put() { # folder, framework, operator, dtype, output's largest: an op call whose
 	engine onnxruntime nan '' 1
 }
 
+@test "numbers below the normal ones that one side makes zero are no other input" {
+	cd "$BATS_TEST_TMPDIR"
+	# Behaviour jax-flushes-subnormals: by hand, what JAX gives of them.
+	/usr/bin/python3 - <<-'END'
+		import numpy as np
+		r = np.random.default_rng(1)
+		x = (r.standard_normal((8, 16)) * 1e-19).astype("f4")
+		k, w = np.full(1, 1e-20, "f4"), r.standard_normal((16, 4)).astype("f4")
+		def save(name, y, off=0):
+		    z = (y.astype("f8") @ w).astype("f4")
+		    np.savez(name, **{"Torch.add.0.forward.input.0": x / 2, "Torch.add.0.forward.input.1": x / 2, "Torch.add.0.forward.output.0": x,
+		                      "Torch.mul.0.forward.input.0": x, "Torch.mul.0.forward.input.1": k, "Torch.mul.0.forward.output.0": y,
+		                      "Torch.matmul.0.forward.input.0": y + off, "Torch.matmul.0.forward.input.1": w, "Torch.matmul.0.forward.output.0": z})
+		y = (x.astype("f8") * k).astype("f4")
+		save("t.npz", y)
+		save("zero.npz", y * 0)
+		save("other.npz", y * 0, np.float32(1e-30))
+	END
+	run -0 accdiff t.npz zero.npz
+	run -0 accdiff zero.npz t.npz
+	run -1 accdiff t.npz other.npz
+}
+
 @test "beside a NaN an output may be rounded as elsewhere" {
 	cd "$BATS_TEST_TMPDIR"
 	/usr/bin/python3 - <<-'END'

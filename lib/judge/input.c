@@ -208,6 +208,10 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 			 : (it->nonfinite && s->wild) || is_rest(s, k, it, unit) ||
 				   is_gradient_sum(s, k, i, unit))
 		x.margin = -LIMIT_CERTAIN;
+	/* One side makes zero of what is below the normal numbers (jax-flushes-subnormals), and who made it among many
+	 * zeros is not told. */
+	if (it->measure == ACC_BY_TENSOR && !it->exact && !it->nonfinite && it->max_abs < 0x1p-126)
+		x.margin = -LIMIT_CERTAIN;
 	acc_known_noise(s, it, it->rms, it->noise_rms, &x);
 	bool gradient = k->backward || (s->nrecent[true] > 0 && !it->weight && !k->module);
 	if (p == ACC_NOCALL && gradient && !s->learning) {
