@@ -149,6 +149,23 @@ explain(struct acc_case *c, struct acc_finding *f, const struct acc_item *it, in
 	return rc;
 }
 
+int
+acc_is_of(struct acc_case *c, const struct acc_item *it, const struct acc_behaviour *b,
+	struct acc_err *e)
+{
+	for (int s = 1; s < 3; s++) {
+		struct acc_rec *r;
+		struct about a;
+		struct acc_behaviour_seen seen;
+		if (acc_case_record(c, it, &r, e) < 0 || ask(c, it, r, s, &a, &seen, e) < 0)
+			return e->code;
+		if (acc_behaviour_fits(b, &seen) &&
+			acc_behaviour_other(b, acc_str(a.versions)).n == 0)
+			return 1;
+	}
+	return 0;
+}
+
 /* --- a NaN that a tool hides --- */
 
 /* Has what both sides gave this op call NaN at the same places, and no other infinity or NaN? */

@@ -430,6 +430,8 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0)
 		rc = acc_know_nans(c, e);
 	if (rc == 0)
+		rc = acc_know_laws(c, e);
+	if (rc == 0)
 		rc = acc_forgive_labels(c, e);
 	if (rc == 0 && s.two)
 		rc = acc_heal(c, e);
@@ -499,6 +501,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_say_masks(c, e);
 	if (rc == 0)
 		rc = acc_say_nans(c, e);
+	if (rc == 0)
+		rc = acc_say_laws(c, e);
 	if (rc == 0)
 		rc = acc_say_labels(c, e);
 	if (rc == 0)

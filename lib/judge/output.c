@@ -410,6 +410,13 @@ hidden_nan(const struct look *o, struct suspect *x)
 		x->margin = -LIMIT_CERTAIN;
 }
 
+static void
+own_formula(const struct look *o, struct suspect *x)
+{
+	if (o->it->lawful)
+		x->margin = -LIMIT_CERTAIN;
+}
+
 /* Each accuses or excuses in turn; of those that accuse the strongest stays. */
 static void
 hear(const struct look *o, struct suspect *x)
@@ -424,7 +431,7 @@ hear(const struct look *o, struct suspect *x)
 	} row[] = {ROW(carried_error), ROW(handed_on), ROW(absolute_error), ROW(bias_sum),
 		ROW(error_slope), ROW(error_mean), ROW(bench_noise), ROW(other_choice),
 		ROW(other_places), ROW(counted_places), ROW(own_statistics), ROW(finite_sum),
-		ROW(hidden_nan)};
+		ROW(hidden_nan), ROW(own_formula)};
 #undef ROW
 	struct suspect before = *x;
 	before.margin = -LIMIT_CERTAIN;

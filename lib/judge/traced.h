@@ -154,3 +154,10 @@ int acc_say_shards(const struct scan *s, uint32_t *call, struct acc_err *e);
 /* The same, if an optimizer is given tensors on one side alone. */
 int acc_say_unfed(struct acc_case *c, uint32_t *call, struct acc_err *e);
 
+struct acc_behaviour;
+/* Is a side of this pair of that tool, in the version that was seen, operator and dtype, too? 1, 0 or < 0. */
+int acc_is_of(struct acc_case *c, const struct acc_item *it, const struct acc_behaviour *b,
+	struct acc_err *e);
+/* coarse.c: outputs that differ by no more than the formula of a side's tool rounds; and to say it. 0 or < 0. */
+int acc_know_laws(struct acc_case *c, struct acc_err *e);
+int acc_say_laws(struct acc_case *c, struct acc_err *e);

@@ -37,6 +37,8 @@
 		"an output that its own recorded inputs give is right") \
 	WITNESS(hidden_nan, OWN, ELEMENTS, EXCUSES, \
 		"a tool that is known to lose a NaN was given one") \
+	WITNESS(own_formula, BOUND, ELEMENTS, EXCUSES, \
+		"what a tool is known to compute by a formula of its own is off as that rounds") \
 	WITNESS(recomputed, OWN, RECOMPUTED, ACCUSES, \
 		"an output is what its own recorded inputs give") \
 	WITNESS(made_input, GIVEN, NOTHING, ACCUSES, \

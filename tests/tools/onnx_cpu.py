@@ -1,6 +1,7 @@
 # pip: onnx==1.23.2 onnxruntime==1.32.0 openvino==2026.4.0 ml_dtypes==0.6.0 numpy==2.4.6 gguf==0.19.0 safetensors==0.8.0
 """ONNX Runtime and OpenVINO on the CPU, numpy's and gguf's types of few bits."""
 import io
+import math
 
 import ml_dtypes
 import numpy as np
@@ -37,6 +38,31 @@ NAN = np.array([1, np.nan, -2, 3], dtype="f4")
 def openvino_relu_nan():
     m = model([h.make_node("Relu", ["x"], ["y"])], [("x", T.FLOAT, [4])], [("y", T.FLOAT, [4])])
     assert np.isnan(by_ort(m, x=NAN)[0][1]) and by_openvino(m, {"x": NAN})[0][1] == 0
+
+
+def function(op, x):
+    info = [("x", T.FLOAT, list(x.shape))], [("y", T.FLOAT, list(x.shape))]
+    return by_ort(model([h.make_node(op, ["x"], ["y"])], *info, opset=24), x=x)[0].astype("f8")
+
+
+@behaviour
+def ort_sigmoid_coarse():
+    """The law of lib/judge/coarse.c, over the whole range; and that nothing finer holds."""
+    x = np.concatenate([np.linspace(-30, 30, 400001), -np.logspace(-20, 1, 20001)]).astype("f4")
+    v = x.astype("f8")
+    off = np.abs(function("Sigmoid", x) - 1 / (1 + np.exp(-v))) * 2 ** 24
+    silu = np.abs(function("Swish", x) - v / (1 + np.exp(-v))) * 2 ** 24 / np.maximum(np.abs(v), 1e-30)
+    assert 2 < off.max() < 4 and 2 < silu.max() < 4, (off.max(), silu.max())
+
+
+@behaviour
+def ort_one_plus_erf():
+    x = np.concatenate([np.linspace(-9, 9, 200001), -np.logspace(-20, 0.9, 20001)]).astype("f4")
+    v = x.astype("f8")
+    gelu = np.abs(function("Gelu", x) - v / 2 * np.vectorize(math.erfc)(-v / math.sqrt(2))) * 2 ** 24 / np.maximum(np.abs(v), 1e-30)
+    elu = np.abs(function("Elu", x) - np.where(v > 0, v, np.expm1(v))) * 2 ** 24
+    assert 1 < gelu.max() < 3 and 1 < elu[v < 0].max() < 3, (gelu.max(), elu[v < 0].max())
+    assert function("Elu", np.array([-1e-8], "f4"))[0] == 0
 
 
 @behaviour
