@@ -1,5 +1,8 @@
 # pip: mindspore==2.10.0 numpy==1.26.4
 """MindSpore on the CPU."""
+import subprocess
+import sys
+
 import numpy as np
 import mindspore as ms
 from mindspore import ops
@@ -17,6 +20,16 @@ def ms_softmax_masked_row():
         want = np.exp(x[1:] - 9) / np.exp(x[1:] - 9).sum(-1, keepdims=True)
         wrong += not np.allclose(y[1:], want, atol=1e-5)
     assert wrong >= 3, wrong
+
+
+@behaviour
+def ms_bf16_refused():
+    # Each in a process of its own: an error comes late, and in the name of what follows (ms-error-is-late).
+    for call in ("ops.matmul(x, x)", "ops.reduce_sum(x)", "ops.exp(x)", "ops.softmax(x, -1) + ops.tanh(x)"):
+        code = "import numpy as np, mindspore as ms\nfrom mindspore import ops\nx = ms.Tensor(np.ones((4, 4), 'f4')).astype(ms.bfloat16)\n" \
+               "print('cast'); print(%s.astype(ms.float32).asnumpy())" % call
+        r = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
+        assert r.stdout.startswith("cast") and r.returncode != 0 and "BFloat16" in r.stdout + r.stderr, (call, r.stderr[-300:])
 
 
 @behaviour
