@@ -212,3 +212,39 @@ acc_jtree_dump(const struct jnode *root, struct acc_arena *m)
 	acc_buf_release(&b);
 	return out;
 }
+
+static struct acc_val
+value_of(const struct jnode *n, struct acc_arena *m)
+{
+	switch (n->type) {
+	case ACC_JSON_INT:
+		return acc_int(n->i);
+	case ACC_JSON_FLOAT:
+		return acc_f64(n->f);
+	case ACC_JSON_TRUE:
+		return acc_bool(true);
+	case ACC_JSON_FALSE:
+		return acc_bool(false);
+	case ACC_JSON_NULL:
+		return acc_nil();
+	case ACC_JSON_STRING:
+		return acc_text(n->s);
+	default:
+		return acc_text(acc_jtree_dump(n, m));
+	}
+}
+
+int
+acc_jtree_arg(struct acc_rec *r, const struct jnode *n, struct acc_arena *m)
+{
+	static const char *const types[] = {[ACC_JSON_INT] = "int",
+		[ACC_JSON_FLOAT] = "float",
+		[ACC_JSON_TRUE] = "bool",
+		[ACC_JSON_FALSE] = "bool",
+		[ACC_JSON_NULL] = "None",
+		[ACC_JSON_STRING] = "str",
+		[ACC_JSON_ARRAY] = "list",
+		[ACC_JSON_OBJECT] = "dict"};
+	const int rc = acc_add(r, "", "type", acc_ctext(types[n->type]));
+	return rc | acc_add(r, "", "value", value_of(n, m));
+}

@@ -3,6 +3,7 @@
 #define DUMP_JTREE_H
 
 #include "acc/json.h"
+#include "acc/record.h"
 
 struct jnode {
 	enum acc_json_type type; /* ACC_JSON_OBJECT, _ARRAY, or a scalar's */
@@ -38,5 +39,7 @@ jtree_get(const struct jnode *n, const char *key)
 struct acc_str acc_jtree_text(const struct jnode *n);
 /* As json.dumps writes it (but names that are not ASCII stay as they are), in m; NULL: no memory. */
 struct acc_str acc_jtree_dump(const struct jnode *n, struct acc_arena *m);
+/* A value as the type and value of an arg record; m: of its text. 0 or < 0. */
+int acc_jtree_arg(struct acc_rec *r, const struct jnode *n, struct acc_arena *m);
 
 #endif

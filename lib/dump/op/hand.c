@@ -126,6 +126,10 @@ struct hand {
 	const struct hand_file *f; /* that is being read */
 	bool apart;                /* files of torch.save hold dicts with the same keys */
 	struct acc_map keys;
+	struct acc_map made;  /* by the names of a manifest: which file holds that */
+	struct acc_str call;  /* the last of which all that went in is written */
+	size_t unknown;       /* names of what went in that no file has, */
+	struct acc_str which; /* the first */
 	struct acc_arena mem; /* of one tensor */
 };
 
@@ -136,6 +140,10 @@ refine(struct hand *h, struct argname *a, bool recorder)
 	const struct hand_file *f = h->f;
 	if (f->op.n > 0)
 		a->key = a->op = f->op;
+	if (f->own.n > 0) {
+		a->key = f->own;
+		a->pass = a->pass.n > 0 ? a->pass : ACC_STR("forward");
+	}
 	if (f->pass[0] != '\0')
 		a->pass = acc_str(f->pass);
 	if (f->io != NULL)
@@ -158,22 +166,20 @@ belongs(struct hand *h, struct acc_str name, struct acc_str path, struct argname
 	return rc < 0 ? rc : refine(h, a, recorder);
 }
 
+/* Hand on a file's array as what *a says; name: the record's. */
 static int
-put_npy(struct hand *h, struct acc_err *e)
+put_array(struct hand *h, const struct hand_file *f, struct acc_str name, const struct argname *a,
+	struct acc_err *e)
 {
-	const struct hand_file *f = h->f;
-	struct argname a;
 	struct acc_ref ref = {.dtype = ACC_NODTYPE};
 	struct acc_err bad = {0};
-	struct weight x = {.name = f->name,
-		.arg = &a,
+	struct weight x = {.name = name,
+		.arg = a,
+		.scope = f->module,
 		.file = acc_str(f->file),
 		.info = h->info,
 		.ref = &ref,
 		.several = f->inside};
-	acc_arena_reset(&h->mem);
-	if (belongs(h, f->stem, (struct acc_str){0}, &a) < 0)
-		return acc_nomem(e);
 	int rc = f->inside ? acc_dump_npy_member(h->fd, &f->at, f->crc, &ref, &h->mem, &bad)
 			   : acc_dump_payload(h->dirfd, x.file, &ref, &h->mem, &bad);
 	if (!f->inside)
@@ -185,6 +191,50 @@ put_npy(struct hand *h, struct acc_err *e)
 	if (rc < 0 && ref.ndim == 0)
 		x.ref = NULL;
 	return acc_dump_weight(&h->w, &x, e);
+}
+
+static int
+put_npy(struct hand *h, struct acc_err *e)
+{
+	struct argname a;
+	acc_arena_reset(&h->mem);
+	if (belongs(h, h->f->stem, (struct acc_str){0}, &a) < 0)
+		return acc_nomem(e);
+	return put_array(h, h->f, h->f->name, &a, e);
+}
+
+/* --- what a manifest says by name: the tensors that went in, and attributes --- */
+
+/* What went into the call of this file: the arrays of others, as inputs of it. */
+static int
+put_edges(struct hand *h, struct acc_str op, struct acc_err *e)
+{
+	const struct hand_file *f = h->f;
+	struct acc_str rest = f->in, from;
+	int rc = 0;
+	for (uint32_t i = 0; rc == 0 && acc_hand_line(&rest, &from); i++) {
+		const uint64_t *at = from.n == 0 ? NULL : acc_map_get(&h->made, from);
+		if (at == NULL && from.n > 0 && h->unknown++ == 0)
+			h->which = from;
+		if (at == NULL)
+			continue;
+		acc_arena_reset(&h->mem);
+		const char *pos = acc_arena_printf(&h->mem, "%u", i);
+		const struct acc_str name = acc_str_made(
+			acc_arena_printf(&h->mem, "%.*s.in.%u", ACC_PRS(f->own), i));
+		if (pos == NULL || name.n == 0)
+			return acc_nomem(e);
+		const struct argname a = {.key = f->own,
+			.op = op,
+			.call = -1,
+			.pass = ACC_STR("forward"),
+			.io = "in",
+			.pos = acc_str(pos)};
+		struct hand_file was = h->set.f[*at];
+		was.module = f->module;
+		rc = put_array(h, &was, name, &a, e);
+	}
+	return rc;
 }
 
 /* --- files of torch.save --- */
@@ -355,6 +405,40 @@ compare_keys(struct hand *h, struct acc_err *e)
 	return 0;
 }
 
+/* Before the first file of a call, what went into it; behind each, the names that later calls may give it. */
+static int
+put_by_name(struct hand *h, struct acc_err *e)
+{
+	const struct hand_file *f = h->f;
+	const bool named = f->own.n > 0;
+	int rc = 0;
+	if (named && !acc_str_eq(f->own, h->call)) {
+		h->call = f->own;
+		rc = put_edges(h, f->op, e);
+		if (rc == 0 && f->attrs != NULL)
+			rc = acc_hand_attrs(h->w.c, f, &h->mem, e);
+	}
+	/* A row that says no more than what its file holds says so for others. */
+	const bool here = f->line == 0 || f->op.n > 0 || f->out.n == 0;
+	if (rc == 0 && here)
+		rc = is_npy(f) ? put_npy(h, e) : put_pt(h, e);
+	if (rc < 0 || !is_npy(f) || f->line == 0 || (f->io != NULL && strcmp(f->io, "out") != 0))
+		return rc;
+	struct acc_str names = f->out, name;
+	const uint64_t at = (uint64_t)(f - h->set.f);
+	const bool first = f->pos.n == 0 || acc_str_is(f->pos, "0");
+	uint64_t *of[3] = {acc_map_put(&h->made, f->stem, at)};
+	of[1] = acc_hand_line(&names, &name) && name.n > 0 ? acc_map_put(&h->made, name, at)
+							   : of[0];
+	of[2] = named && first ? acc_map_put(&h->made, f->own, at) : of[0];
+	for (int i = 0; i < 3; i++) {
+		if (of[i] == NULL)
+			return acc_nomem(e);
+		*of[i] = at;
+	}
+	return 0;
+}
+
 static int
 put_all(struct hand *h, const char *root, struct acc_err *e)
 {
@@ -370,10 +454,18 @@ put_all(struct hand *h, const char *root, struct acc_err *e)
 			s.step = h->f->step;
 			s.rank = h->f->rank;
 			rc = acc_dump_source(c, &s, e);
+			acc_map_release(&h->made);
+			h->made = (struct acc_map){0};
+			h->call = (struct acc_str){"", 0};
 		}
 		if (rc == 0)
-			rc = is_npy(h->f) ? put_npy(h, e) : put_pt(h, e);
+			rc = put_by_name(h, e);
 	}
+	if (h->unknown > 0)
+		acc_dump_note(c, h->set.where,
+			"%zu name%s of what went in with no file that holds it before, such as %.*s",
+			h->unknown, h->unknown == 1 ? "" : "s",
+			(int)(h->which.n < 120 ? h->which.n : 120), h->which.p);
 	return rc;
 }
 
@@ -456,6 +548,7 @@ read_hand(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	close(h.dirfd);
 	acc_handset_release(&h.set);
 	acc_map_release(&h.keys);
+	acc_map_release(&h.made);
 	acc_arena_release(&h.mem);
 	acc_dump_weights_end(&h.w, path);
 	return rc;

@@ -215,8 +215,8 @@ acc_handset_place(struct handset *s, struct acc_err *e)
 /* --- what says it in other words: a manifest, a pattern --- */
 
 static const char *const keys[] = {"file", "op", "name", "module", "io", "pos", "index", "step",
-	"rank", "pass", NULL};
-enum { FILE_, OP, NAME_, MODULE, IO, POS, INDEX, STEP, RANK, PASS, NKEYS };
+	"rank", "pass", "in", "out", "attrs", NULL};
+enum { FILE_, OP, NAME_, MODULE, IO, POS, INDEX, STEP, RANK, PASS, IN, OUT, ATTRS, NKEYS };
 
 static int
 whole_number(const char *key, struct acc_str v, int64_t *out, struct acc_err *e)
@@ -262,7 +262,7 @@ say_pass(struct hand_file *f, struct acc_str v, struct acc_err *e)
 static int
 say(struct handset *s, struct hand_file *f, int key, struct acc_str v, struct acc_err *e)
 {
-	if (v.n == 0 || key == FILE_)
+	if (v.n == 0 || key == FILE_ || key == ATTRS)
 		return 0;
 	if (key == STEP || key == RANK)
 		return whole_number(keys[key], v, key == STEP ? &f->step : &f->rank, e);
@@ -273,8 +273,32 @@ say(struct handset *s, struct hand_file *f, int key, struct acc_str v, struct ac
 	char *p = acc_arena_copy(&s->mem, v.p, v.n);
 	if (p == NULL)
 		return acc_nomem(e);
-	*(key == POS || key == INDEX ? &f->pos : &f->op) = (struct acc_str){p, v.n};
+	*(key == POS || key == INDEX ? &f->pos
+		: key == NAME_       ? &f->own
+		: key == MODULE      ? &f->module
+		: key == IN          ? &f->in
+		: key == OUT         ? &f->out
+				     : &f->op) = (struct acc_str){p, v.n};
 	return 0;
+}
+
+/* One word of op, name and module is the module or operator, as of recordings by hooks; two or three are the operator,
+ * what this call of it is named, and the module in which it stands. */
+static void
+settle_names(struct hand_file *f)
+{
+	const bool named = f->own.n > 0, within = f->module.n > 0, op = f->op.n > 0;
+	if (named + within + op < 2) {
+		f->op = named ? f->own : within ? f->module : f->op;
+		if (f->in.n > 0 || f->attrs != NULL)
+			f->own = named ? f->own : f->stem;
+		else
+			f->own = (struct acc_str){"", 0};
+		f->module = (struct acc_str){"", 0};
+		return;
+	}
+	f->own = named ? f->own : f->stem;
+	f->op = op ? f->op : f->own;
 }
 
 static int
@@ -294,6 +318,7 @@ struct rows {
 	uint64_t line;
 	const struct acc_str *field;
 	struct acc_str own[COLUMNS]; /* the fields of an object */
+	struct jnode *attrs;         /* of that, or NULL */
 	size_t n;
 	int key[COLUMNS]; /* of each column; NKEYS: none that is known */
 	size_t ncols, file;
@@ -322,13 +347,43 @@ read_header(struct rows *r, struct acc_err *e)
 	return 0;
 }
 
-/* The value behind a key, as a column of CSV would have it; a container says nothing. */
+/* The texts of a list, a line each; of what is none of these nothing. */
 static int
-value_of(struct rows *r, struct acc_str *out, struct acc_err *e)
+lines_of(struct rows *r, struct acc_str *out, struct acc_err *e)
+{
+	struct acc_json_tok t;
+	struct acc_buf b = {0};
+	int rc;
+	while ((rc = acc_json_next(r->json, &t, e)) > 0 && t.type != ACC_JSON_ARRAY_END) {
+		if (t.type == ACC_JSON_OBJECT || t.type == ACC_JSON_ARRAY) {
+			if ((rc = acc_json_skip(r->json, e)) < 0)
+				break;
+			continue;
+		}
+		/* What a call was not given, a null, has its line, too. */
+		if ((t.type == ACC_JSON_STRING && acc_buf_add(&b, t.s.p, t.s.n) < 0) ||
+			acc_buf_add(&b, "\n", 1) < 0) {
+			rc = acc_nomem(e);
+			break;
+		}
+	}
+	char *p = rc < 0 ? NULL : acc_arena_copy(&r->s->mem, b.p, b.n);
+	*out = (struct acc_str){p, (uint32_t)b.n};
+	acc_buf_release(&b);
+	return rc < 0 ? rc : p == NULL ? acc_nomem(e) : 0;
+}
+
+/* The value behind a key, as a column of CSV would have it; a container says nothing but of names and attributes. */
+static int
+value_of(struct rows *r, int key, struct acc_str *out, struct acc_err *e)
 {
 	struct acc_json_tok t;
 	int rc = acc_json_next(r->json, &t, e);
 	*out = (struct acc_str){"", 0};
+	if (rc > 0 && t.type == ACC_JSON_ARRAY && (key == IN || key == OUT))
+		return lines_of(r, out, e);
+	if (rc > 0 && t.type == ACC_JSON_OBJECT && key == ATTRS)
+		return acc_jtree_read(r->json, &t, &r->s->mem, &r->attrs, e);
 	if (rc > 0 && (t.type == ACC_JSON_OBJECT || t.type == ACC_JSON_ARRAY))
 		return acc_json_skip(r->json, e);
 	if (rc <= 0 ||
@@ -351,13 +406,14 @@ next_object(struct rows *r, struct acc_err *e)
 	r->n = 0;
 	r->file = COLUMNS;
 	r->field = r->own;
+	r->attrs = NULL;
 	if (t.type != ACC_JSON_OBJECT)
 		return acc_fail(e, ACC_EFORMAT, "object %llu: it is none",
 			(unsigned long long)r->line);
 	while ((rc = acc_json_next(r->json, &t, e)) > 0 && t.type == ACC_JSON_KEY) {
 		struct acc_str v;
 		int key = key_of(t.s);
-		rc = value_of(r, &v, e);
+		rc = value_of(r, key, &v, e);
 		if (rc < 0)
 			return rc;
 		if (key == NKEYS || r->n == COLUMNS)
@@ -431,6 +487,8 @@ take_row(struct rows *r, struct acc_err *e)
 		if (r->key[i] < NKEYS && say(s, p, r->key[i], r->field[i], &bad) < 0)
 			return acc_fail(e, bad.code, "%s %llu: %s", unit(r),
 				(unsigned long long)p->line, bad.msg);
+	p->attrs = r->attrs;
+	settle_names(p);
 	return 0;
 }
 
@@ -487,9 +545,10 @@ match(struct handset *s, struct hand_file *f, struct acc_err *e)
 	for (size_t i = 0; rc > 0 && i < acc_regex_names(re); i++) {
 		struct acc_str v = acc_regex_group(re, path, i);
 		int k = key_of(acc_regex_name(re, i));
-		if (v.n > 0 && k < NKEYS && say(s, f, k, v, e) < 0)
+		if (v.n > 0 && k < IN && say(s, f, k, v, e) < 0)
 			return e->code;
 	}
+	settle_names(f);
 	return rc;
 }
 
@@ -499,7 +558,7 @@ acc_handset_pattern(struct handset *s, struct acc_err *e)
 	size_t n = 0;
 	for (size_t i = 0; i < acc_regex_names(s->c->names); i++) {
 		struct acc_str name = acc_regex_name(s->c->names, i);
-		if (key_of(name) == NKEYS || key_of(name) == FILE_)
+		if (key_of(name) >= IN || key_of(name) == FILE_)
 			return acc_fail(e, ACC_EUSAGE,
 				"the pattern's group '%.*s' is none of op, io, pos, step, rank and pass",
 				ACC_PRS(name));

@@ -6,6 +6,7 @@
 #ifndef DUMP_HANDSET_H
 #define DUMP_HANDSET_H
 
+#include "dump/jtree.h"
 #include "acc/zip.h"
 #include "dump/ctx.h"
 #include "dump/say.h"
@@ -28,7 +29,12 @@ struct hand_file {
 	struct acc_str name; /* the path without steps, ranks and extension */
 	/* Of a manifest or a pattern, where they say it: the module and the argument. */
 	struct acc_str op, pos;
-	uint64_t line; /* of the manifest */
+	/* Of a manifest that says more than one of op, name and module: the call's own name; the module it is in. */
+	struct acc_str own, module;
+	struct acc_str in;  /* names of what went in, a line each */
+	struct acc_str out; /* the name of what the file holds, where that is not the call's */
+	const struct jnode *attrs; /* of the operator; NULL: none are said */
+	uint64_t line;             /* of the manifest */
 };
 
 struct handset {
@@ -60,6 +66,11 @@ int acc_handset_manifest(struct handset *s, int fd, struct acc_err *e);
 /* What the context's pattern says of the names; files that it does not match are left out, and
  * counted. < 0 where it matches none. */
 int acc_handset_pattern(struct handset *s, struct acc_err *e);
+/* The next line of *s; false: there is none. */
+bool acc_hand_line(struct acc_str *s, struct acc_str *line);
+/* Hand on the attributes of a file's call; m: of one record. 0 or < 0. */
+int acc_hand_attrs(struct acc_dump_ctx *c, const struct hand_file *f, struct acc_arena *m,
+	struct acc_err *e);
 void acc_handset_release(struct handset *s);
 
 /* Does a folder of this name stand for a step, a rank, a pass, or for what went in or came out? */

@@ -234,27 +234,6 @@ put_loose(struct ms_folder *f, const struct ms_tensor *t, struct acc_err *e)
 	return rc < 0 ? acc_nomem(e) : acc_dump_put(f->c, r, e);
 }
 
-static struct acc_val
-value_of(const struct jnode *n, struct acc_arena *m)
-{
-	switch (n->type) {
-	case ACC_JSON_INT:
-		return acc_int(n->i);
-	case ACC_JSON_FLOAT:
-		return acc_f64(n->f);
-	case ACC_JSON_TRUE:
-		return acc_bool(true);
-	case ACC_JSON_FALSE:
-		return acc_bool(false);
-	case ACC_JSON_NULL:
-		return acc_nil();
-	case ACC_JSON_STRING:
-		return acc_text(n->s);
-	default:
-		return acc_text(acc_jtree_dump(n, m));
-	}
-}
-
 /* {op_type}.{op_name}.json: a flat object of the operator's attributes. */
 static int
 put_args(struct ms_folder *f, const struct ms_tensor *t, struct argname *a, struct acc_str scope,
@@ -273,14 +252,6 @@ put_args(struct ms_folder *f, const struct ms_tensor *t, struct argname *a, stru
 	a->io = "kw";
 	rc = 0;
 	for (const struct jnode *n = root->child; n != NULL && rc == 0; n = n->next) {
-		static const char *const types[] = {[ACC_JSON_INT] = "int",
-			[ACC_JSON_FLOAT] = "float",
-			[ACC_JSON_TRUE] = "bool",
-			[ACC_JSON_FALSE] = "bool",
-			[ACC_JSON_NULL] = "None",
-			[ACC_JSON_STRING] = "str",
-			[ACC_JSON_ARRAY] = "list",
-			[ACC_JSON_OBJECT] = "dict"};
 		struct acc_str name = acc_str_made(
 			acc_arena_printf(&f->one, "%.*s.%.*s", ACC_PRS(a->key), ACC_PRS(n->key)));
 		a->pos = n->key;
@@ -288,8 +259,7 @@ put_args(struct ms_folder *f, const struct ms_tensor *t, struct argname *a, stru
 		rc = acc_dump_argname_put(r, a);
 		if (scope.n > 0)
 			rc |= acc_add(r, "", "scope", acc_text(scope));
-		rc |= acc_add(r, "", "type", acc_ctext(types[n->type]));
-		rc |= acc_add(r, "", "value", value_of(n, &f->one));
+		rc |= acc_jtree_arg(r, n, &f->one);
 		rc = rc < 0 ? acc_nomem(e) : acc_dump_put(f->c, r, e);
 	}
 	return rc;

@@ -74,9 +74,22 @@ take_source(struct record_rank *k, const struct acc_rec *r, struct acc_err *e)
 	return acc_dump_source(k->c, &k->source, e);
 }
 
+/* What was named in a step is no tensor of the next. */
+static void
+forget_names(struct record_rank *k)
+{
+	for (size_t i = 0; i < k->nmade; i++)
+		acc_rec_release(&k->made[i]);
+	acc_map_release(&k->named);
+	k->named = (struct acc_map){0};
+	k->nmade = 0;
+}
+
 void
 acc_record_end(struct record_rank *k)
 {
+	forget_names(k);
+	free(k->made);
 	acc_map_release(&k->stacks);
 }
 
@@ -97,6 +110,36 @@ take_stack(struct record_rank *k, const struct acc_rec *r, struct acc_err *e)
 		return acc_nomem(e);
 	*to = hash;
 	return 0;
+}
+
+/* Keep what is named here, so that later records can say that it went in. */
+static int
+name_it(struct record_rank *k, const struct acc_rec *r, const struct acc_rec *from,
+	struct acc_err *e)
+{
+	const struct acc_str as = acc_get_text(r, "", "as");
+	if (as.n == 0)
+		return 0;
+	if (!ACC_ROOM(k->made, k->cap, k->nmade + 1, e))
+		return ACC_ENOMEM;
+	k->made[k->nmade] = (struct acc_rec){0};
+	uint64_t *at = acc_map_put(&k->named, as, k->nmade);
+	if (at == NULL || acc_rec_copy(&k->made[k->nmade], from) < 0)
+		return acc_nomem(e);
+	*at = k->nmade++;
+	return 0;
+}
+
+/* The record whose elements this one has: its own, or that of the name it says. */
+static const struct acc_rec *
+elements_of(struct record_rank *k, const struct acc_rec *r, struct acc_err *bad)
+{
+	const struct acc_str from = acc_get_text(r, "", "from");
+	const uint64_t *at = from.n == 0 ? NULL : acc_map_get(&k->named, from);
+	if (from.n > 0 && at == NULL)
+		acc_fail(bad, ACC_EFORMAT, "nothing before it in this step is named %.*s",
+			(int)(from.n < 120 ? from.n : 120), from.p);
+	return at == NULL ? r : &k->made[*at];
 }
 
 /* Look at the file of elements again only where it may have grown. */
@@ -134,16 +177,22 @@ refer(struct record_rank *k, const struct acc_rec *r, struct acc_err *e)
 }
 
 static int
-copy(struct record_rank *k, const struct acc_rec *r, bool elements, struct acc_rec *to)
+copy(struct record_rank *k, const struct acc_rec *r, const struct acc_rec *from, bool elements,
+	struct acc_rec *to)
 {
-	static const char own[] = "name src seq step rank proc fsize mtime",
-			  ref[] = "file off len enc clen crc32 block offset";
+	static const char own[] = "name src seq step rank proc fsize mtime as from",
+			  ref[] = "file off len enc clen crc32 block offset",
+			  kind[] = "dtype dtype.raw shape stride stride.raw type";
 	const uint64_t *stack = acc_map_get(&k->stacks, acc_get_text(r, "", "stack"));
 	char hex[17];
 	int rc = 0;
 	for (uint32_t i = 0; i < r->n && rc == 0; i++)
 		if (!acc_word_in(own, r->f[i].key) && (elements || !acc_word_in(ref, r->f[i].key)))
 			rc = acc_rec_push(to, &r->f[i]);
+	for (uint32_t i = 0; from != r && i < from->n && rc == 0; i++)
+		if (acc_word_in(kind, from->f[i].key) ||
+			(elements && acc_word_in(ref, from->f[i].key)))
+			rc = acc_rec_push(to, &from->f[i]);
 	if (stack != NULL) {
 		acc_hex16(*stack, hex);
 		rc |= acc_put(to, "", "stack", acc_ctext(hex));
@@ -181,19 +230,23 @@ take_record(struct record_rank *k, const struct acc_rec *r, struct acc_err *e)
 		return acc_fail(e, ACC_EFORMAT, "no source record comes first");
 	if (step != k->source.step) {
 		k->source.step = step;
+		forget_names(k);
 		rc = acc_dump_source(k->c, &k->source, e);
 	}
 	snprintf(kind, sizeof kind, "%.*s", ACC_PRS(r->kind));
 	struct acc_rec *to = acc_dump_rec(k->c, kind, acc_get_text(r, "", "name"));
-	int has = rc < 0 ? rc : refer(k, r, &bad);
-	if (rc < 0 || copy(k, r, has > 0, to) < 0)
+	const struct acc_rec *from = elements_of(k, r, &bad);
+	int has = rc < 0 ? rc : bad.code != 0 ? bad.code : refer(k, from, &bad);
+	if (rc == 0)
+		rc = name_it(k, r, from, e);
+	if (rc < 0 || copy(k, r, from, has > 0, to) < 0)
 		return rc < 0 ? rc : acc_nomem(e);
 	/* What contradicts itself: this stream is not what was recorded. */
 	if (acc_rec_is(r, "tensor") && acc_ref_get(to, "", &ref, e) < 0)
 		return ACC_EFORMAT;
 	if (has < 0)
 		acc_put_err(to, "", &bad);
-	tell(k, to, acc_get_text(r, "", "file"));
+	tell(k, to, acc_get_text(from, "", "file"));
 	return acc_dump_put(k->c, to, e);
 }
 

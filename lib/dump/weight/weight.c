@@ -37,6 +37,8 @@ fill(struct weights *w, struct acc_rec *r, const struct weight *x)
 {
 	struct acc_err bad = {0};
 	int rc = 0;
+	if (x->scope.n > 0)
+		rc |= add(r, "scope", acc_text(x->scope));
 	if (x->stack.n > 0)
 		rc |= add(r, "stack", acc_text(x->stack));
 	if (x->dtype_raw.n > 0)

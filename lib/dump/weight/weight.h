@@ -30,6 +30,7 @@ struct weight {
 	bool grad_known, requires_grad;
 	bool buffer; /* it is said to be no parameter, but a buffer */
 	struct acc_str stack; /* its id; empty: none */
+	struct acc_str scope; /* the module; empty: none */
 	bool several;         /* the file holds others: a message names it */
 	/* A shard: the shape of the whole tensor and where in it this part begins; or NULL. */
 	const int64_t *whole, *at;
