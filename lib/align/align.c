@@ -165,6 +165,18 @@ pair_points(const struct acc_joined *forward, struct acc_err *e)
 	return rc;
 }
 
+static int
+pair_group(struct acc_align *al, struct acc_joined *j, const struct acc_aligner *way,
+	const struct acc_group *g, struct acc_err *e)
+{
+	if (g->id.kind == WHO_GLOBAL)
+		return pair_points(j, e);
+	int rc = way == acc_aligners[0] ? acc_arrays_pair(j, &al->h[ACC_A], &al->h[ACC_B],
+						  al->h[ACC_A].byop + g->first, e)
+					: 0;
+	return rc == 0 ? way->pair(j, e) : rc < 0 ? rc : 0;
+}
+
 int
 acc_align_run(struct acc_align *al, const struct acc_aligner *way, const struct acc_join *join,
 	struct acc_maps *rules, acc_align_fn *fn, void *arg, struct acc_err *e)
@@ -193,10 +205,7 @@ acc_align_run(struct acc_align *al, const struct acc_aligner *way, const struct 
 		if (rules != NULL)
 			rc = acc_maps_rows(rules, &j, false, e);
 		if (rc >= 0)
-			rc = ga->id.kind == WHO_GLOBAL ? pair_points(&j, e)
-			     : way == acc_aligners[0] && acc_arrays_are(&j)
-				     ? acc_arrays_pair(&j, a, b, a->byop + ga->first, e)
-				     : way->pair(&j, e);
+			rc = pair_group(al, &j, way, ga, e);
 		if (rc >= 0 && way->loose && ga->id.kind != WHO_GLOBAL)
 			rc = acc_align_lists(al, &j, e);
 		if (rc >= 0 && rules != NULL)

@@ -13,27 +13,22 @@
 
 /* --- which side is which --- */
 
-enum look
-acc_arrays_look(const struct acc_index *ix, const uint32_t *op, uint32_t n)
+/* What a side's forward calls are: arrays alone; calls that somebody recorded by hand, each by a name of its own; or
+ * calls that a recorder counted, or of modules. */
+enum look { NOTHING, ARRAYS, HAND, CALLS };
+
+static enum look
+look(const struct acc_index *ix, const uint32_t *op, uint32_t n)
 {
 	enum look is = NOTHING;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct acc_align_call *o = &ix->op[op[i]];
 		if (!o->forward)
 			continue;
-		if (!o->array)
-			return CALLS;
-		is = ARRAYS;
+		const enum look one = o->array ? ARRAYS : o->call >= 0 || o->module ? CALLS : HAND;
+		is = one > is ? one : is;
 	}
 	return is;
-}
-
-bool
-acc_arrays_are(const struct acc_joined *j)
-{
-	const enum look a = acc_arrays_look(j->a, j->aop, j->na),
-			b = acc_arrays_look(j->b, j->bop, j->nb);
-	return (a == ARRAYS && b == CALLS) || (a == CALLS && b == ARRAYS);
 }
 
 /* --- names --- */
@@ -130,6 +125,34 @@ name_of(const struct arrays *x, int side, const struct acc_align_call *op)
 		       : 0;
 }
 
+/* Do the calls of both sides go by the same names, as those of modules do in a port? Then these, and their order, say
+ * more than values. */
+static int
+named_alike(struct arrays *x, bool *alike)
+{
+	const struct acc_joined *j = x->j;
+	const uint32_t n[2] = {j->na, j->nb};
+	struct acc_ids seen = {0};
+	uint32_t names[2] = {0, 0}, both = 0;
+	int rc = 0;
+	for (int side = 0; side < 2; side++)
+		for (uint32_t i = 0; i < n[side] && rc == 0; i++) {
+			const struct acc_align_call *o = side == 0 ? &j->a->op[j->aop[i]]
+								   : &j->b->op[j->bop[i]];
+			const uint64_t name = o->forward ? name_of(x, side, o) : 0;
+			if (name == 0)
+				continue;
+			names[side]++;
+			if (side == 1)
+				both += acc_ids_get(&seen, name) != ACC_NOID;
+			else
+				rc = acc_ids_put(&seen, name, 1, false, x->e);
+		}
+	acc_ids_release(&seen);
+	*alike = both > 0 && 4 * both >= (names[0] < names[1] ? names[0] : names[1]);
+	return rc;
+}
+
 /* What a name ends in, or an operator's last part, without underscores and numbers: add_6, node_add_6,
  * Tensor.__add__ are add. */
 static uint64_t
@@ -140,7 +163,7 @@ word_of(struct acc_str s, int64_t *number)
 	for (struct acc_str w; (w = next_word(&s)).n > 0;)
 		if (!acc_str_int(w, number))
 			last = w;
-	return last.n > 0 ? acc_hash(last.p, last.n) : 0;
+	return last.n > 0 ? acc_op_family(last) : 0;
 }
 
 /* --- collecting --- */
@@ -346,7 +369,7 @@ acc_arrays_values(struct arrays *x, double far, uint32_t from, enum acc_align_ho
 	size_t n = 0, cap = 0;
 	if (p == NULL)
 		return acc_nomem(x->e);
-	const bool arrays_a = acc_arrays_look(x->j->a, x->j->aop, x->j->na) == ARRAYS;
+	const bool arrays_a = x->side == 0;
 	const uint32_t na = list(x->v[0], x->n[0], arrays_a ? 0 : from, p),
 		       nb = list(x->v[1], x->n[1], arrays_a ? from : 0, q = p + na);
 	int rc = 0;
@@ -436,11 +459,30 @@ part_chance(struct arrays *x, uint32_t *n)
 	return 0;
 }
 
+/* Whether these are two sides that pair so; and which has the arrays. */
+static int
+arrays_are(struct arrays *x, bool *are)
+{
+	const struct acc_joined *j = x->j;
+	const enum look a = look(j->a, j->aop, j->na), b = look(j->b, j->bop, j->nb);
+	bool alike = true;
+	int rc = 0;
+	*are = a != b && (a == ARRAYS || b == ARRAYS) && a != NOTHING && b != NOTHING;
+	x->side = b == ARRAYS || (a == CALLS && b == HAND);
+	if (*are || a < HAND || b < HAND || (a == CALLS && b == CALLS))
+		return 0;
+	x->given = true;
+	rc = named_alike(x, &alike);
+	*are = !alike;
+	return rc;
+}
+
 int
 acc_arrays_pair(struct acc_joined *j, struct acc_half *a, struct acc_half *b, uint32_t *order,
 	struct acc_err *e)
 {
 	struct arrays x = {.j = j, .h = {a, b}, .e = e};
+	bool are = false;
 	/* Of f32, as kernels round it; of 16 bits. */
 	const double same = 0x1p-14, near = 0.003, named = 0.02;
 	uint32_t n = 0;
@@ -448,9 +490,17 @@ acc_arrays_pair(struct acc_joined *j, struct acc_half *a, struct acc_half *b, ui
 	if (rc == 0)
 		rc = note_parents(&x, 1, j->bop, j->nb);
 	if (rc == 0)
-		rc = collect(&x, 0, j->a, j->aop, j->na);
+		rc = arrays_are(&x, &are);
+	if (rc < 0 || !are) {
+		acc_ids_release(&x.parents);
+		return rc;
+	}
+	rc = collect(&x, 0, j->a, j->aop, j->na);
+	/* Of two recordings by hand that with more tensors is the engine's. */
 	if (rc == 0)
 		rc = collect(&x, 1, j->b, j->bop, j->nb);
+	if (rc == 0 && x.given && look(j->a, j->aop, j->na) == look(j->b, j->bop, j->nb))
+		x.side = x.n[1] > x.n[0];
 	if (rc == 0)
 		rc = pair_names(&x, named);
 	if (rc == 0)
@@ -466,10 +516,12 @@ acc_arrays_pair(struct acc_joined *j, struct acc_half *a, struct acc_half *b, ui
 		rc = acc_arrays_behind(&x);
 	if (rc == 0)
 		apply(&x);
-	if (rc == 0 && acc_arrays_look(j->a, j->aop, j->na) == ARRAYS)
+	if (rc == 0 && x.given)
+		acc_arrays_inputs(&x);
+	if (rc == 0 && !x.given && x.side == 0)
 		rc = put_in_order(&x, order, j->na);
 	acc_ids_release(&x.parents);
 	free(x.v[0]);
 	free(x.v[1]);
-	return rc;
+	return rc < 0 ? rc : 1;
 }

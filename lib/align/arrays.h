@@ -25,12 +25,11 @@ struct arrays {
 	uint32_t n[2];
 	struct acc_half *h[2];
 	struct acc_ids parents; /* paths of modules in which others stand */
+	int side;               /* that has the arrays */
+	bool given;             /* calls of both sides have inputs */
 	struct acc_err *e;
 };
 
-enum look { NOTHING, ARRAYS, CALLS };
-/* What a side's forward calls are. */
-enum look acc_arrays_look(const struct acc_index *ix, const uint32_t *op, uint32_t n);
 /* How far their values are apart, of the largest; INFINITY: not to be told. */
 double acc_arrays_apart(const struct output *x, const struct output *y);
 void acc_arrays_mate(struct output *p, struct output *q, enum acc_align_how how);
@@ -39,5 +38,7 @@ void acc_arrays_mate(struct output *p, struct output *q, enum acc_align_how how)
 int acc_arrays_values(struct arrays *x, double far, uint32_t from, enum acc_align_how how);
 /* Pair what stands behind the last that has a partner. 0 or ACC_ENOMEM. */
 int acc_arrays_behind(struct arrays *x);
+/* Pair what went into calls that belong together: what came from such, or has the same values. */
+void acc_arrays_inputs(struct arrays *x);
 
 #endif

@@ -178,7 +178,7 @@ pair_end(struct arrays *x, int calls)
 int
 acc_arrays_behind(struct arrays *x)
 {
-	const int side = acc_arrays_look(x->j->a, x->j->aop, x->j->na) == ARRAYS ? 0 : 1;
+	const int side = x->side;
 	uint32_t array = UINT32_MAX, call = 0;
 	uint32_t *v = malloc(((size_t)x->n[0] + x->n[1] + 1) * sizeof *v);
 	struct some both[2] = {{v, 0}, {v + (v == NULL ? 0 : x->n[0]), 0}};

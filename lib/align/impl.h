@@ -206,10 +206,9 @@ int acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps 
 /* lists.c: steps of optimizers, whose lists are divided or ordered otherwise on the two sides. */
 int acc_align_lists(struct acc_align *al, struct acc_joined *j, struct acc_err *e);
 
-/* Does one side have arrays by the names of tensors, which somebody's calls made, and the other calls? */
-bool acc_arrays_are(const struct acc_joined *j);
-/* Pair such arrays with what the calls made; those of the device get the bench's order, in `order`, which is
- * j->aop. */
+/* Pair, by values before places, arrays by the names of tensors, which somebody's calls made, with the other side's
+ * calls; and calls recorded by hand under names of their own. Arrays of the device get the bench's order, in `order`,
+ * which is j->aop. 1; 0: this is nothing of the kind; < 0. */
 int acc_arrays_pair(struct acc_joined *j, struct acc_half *a, struct acc_half *b, uint32_t *order,
 	struct acc_err *e);
 

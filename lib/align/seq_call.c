@@ -404,7 +404,7 @@ acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 	v += x->in == y->in || counts ? 10 : x->given_dims == y->given_dims || !shaped ? 0 : -10;
 	/* What somebody called by hand has no other name than the other side's, if it has its values. */
 	const int value = acc_seq_value(x, y);
-	const bool named = x->nobodys && y->nobodys && value >= 15;
+	const bool named = (x->nobodys || y->nobodys) && value >= 15;
 	v += x->name == y->name ? 25 : acc_seq_kin(x, y) ? 20 : named ? 5 : -25;
 	if (x->scope != 0 && y->scope != 0)
 		v += x->scope == y->scope ? 15 : s->other_modules ? 0 : -20;

@@ -13,6 +13,7 @@ struct extent {
 	uint32_t apart;           /* tensors */
 	uint32_t last;            /* the last forward call that was compared, or ACC_NOCALL */
 	uint32_t behind;   /* forward calls of the device after it, before anything is backward */
+	uint32_t benchs;   /* and of the bench */
 	double error;      /* of what that one gives */
 	uint32_t forward;  /* forward calls of the device */
 	uint32_t head;     /* the last that takes a weight which both sides have, or ACC_NOCALL */
@@ -77,7 +78,7 @@ look(const struct acc_case *c, uint32_t call, bool back, struct extent *x)
 		return;
 	x->last = call;
 	x->error = error;
-	x->behind = 0;
+	x->behind = x->benchs = 0;
 }
 
 static void
@@ -260,12 +261,15 @@ acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *
 			look_grad(c, i, &x);
 		else if (k->keyed && !k->module && k->key[ACC_A] != NULL)
 			look(c, i, back, &x);
+		else if (k->keyed && !k->module && !back)
+			x.benchs++;
 	}
 	int rc = is_accused(c) ? 0 : say_end(s, &x, e);
 	if (rc == 0 && (x.apart > 0 || x.met > 0))
 		rc = say_extent(s, &x, culprit, e);
 	if (rc == 0 && !is_accused(c) && x.alone[ACC_A] > 0 && x.alone[ACC_B] > 0 &&
-		(x.last == ACC_NOCALL || x.behind > 0) &&
+		/* What the device does behind all that the bench recorded is nothing to compare. */
+		(x.last == ACC_NOCALL || (x.behind > 0 && x.benchs > 0)) &&
 		(x.met == 0 || (x.compared * LIMIT_PROGRAM_LEAST < x.calls &&
 				       x.compared * LIMIT_PROGRAM_LEAST < bench)))
 		c->nothing = "too few op calls were compared to call the rest clean";
