@@ -60,14 +60,55 @@ def all_outputs(path):
     return g
 
 
-def ort(path, x):
+def session(path, x):
+    """All tensors of the graph, by their names, and the graph."""
     import onnxruntime as rt
     o = rt.SessionOptions()
     o.graph_optimization_level = rt.GraphOptimizationLevel.ORT_DISABLE_ALL
     o.log_severity_level = 4
-    s = rt.InferenceSession(all_outputs(path).SerializeToString(), o, providers=["CPUExecutionProvider"])
-    names = [v.name for v in s.get_outputs()]
-    return dict(zip(names, s.run(names, {s.get_inputs()[0].name: x.numpy()})))
+    g = all_outputs(path)
+    s = rt.InferenceSession(g.SerializeToString(), o, providers=["CPUExecutionProvider"])
+    names, feeds = [v.name for v in s.get_outputs()], {s.get_inputs()[0].name: x.numpy()}
+    return dict(zip(names, s.run(names, feeds))), feeds, g.graph
+
+
+def ort(path, x):
+    return session(path, x)[0]
+
+
+def nodes(path, x, folder):
+    """Each node's inputs and outputs, as NNNNN-NODE-in.0.npy."""
+    import onnx
+    made, feeds, g = session(path, x)
+    have = {**feeds, **{w.name: onnx.numpy_helper.to_array(w) for w in g.initializer}, **made}
+    os.makedirs(folder)
+    for i, n in enumerate(n for n in g.node if any(o in made for o in n.output)):
+        for io, some in ("in", n.input), ("out", n.output):
+            for k, t in enumerate(some):
+                if t in have:
+                    np.save(f"{folder}/{i:05}-{n.name or n.output[0]}-{io}.{k}.npy", have[t])
+
+
+def edges(path, x, folder):
+    """Each tensor once, and a manifest that says which went in."""
+    import onnx
+    made, feeds, g = session(path, x)
+    have = {**feeds, **{w.name: onnx.numpy_helper.to_array(w) for w in g.initializer}}
+    os.makedirs(folder)
+    rows = []
+    safe = lambda name: name.replace("/", "_").replace(":", "_")
+    for k, v in have.items():
+        np.save(f"{folder}/{safe(k)}.npy", v)
+        rows.append({"file": safe(k) + ".npy", "out": k})
+    for n in g.node:
+        attrs = {a.name: onnx.helper.get_attribute_value(a) for a in n.attribute if a.type != onnx.AttributeProto.TENSOR}
+        attrs = {k: v.decode() if isinstance(v, bytes) else list(v) if hasattr(v, "__len__") and not isinstance(v, str) else v for k, v in attrs.items()}
+        for k, t in enumerate(n.output):
+            if t in made:
+                np.save(f"{folder}/{safe(t)}.npy", made[t])
+                rows.append({"file": safe(t) + ".npy", "op": n.op_type, "name": n.name, "pos": k, "in": list(n.input), "out": t, "attrs": attrs})
+    with open(f"{folder}/manifest.jsonl", "w") as f:
+        f.writelines(json.dumps(r) + "\n" for r in rows)
 
 
 def openvino(path, x):
@@ -88,7 +129,16 @@ def openvino(path, x):
     return out
 
 
+def port(engine):
+    """A port by hand is of the network, not of its graph; its end is checked by whoever reads off."""
+    def run(m, x):
+        return __import__("ports_" + engine).record(m, x)[0]
+    return run
+
+
 ENGINES = {"ort": ort, "openvino": openvino}
+RECORDINGS = {"ort-nodes": nodes, "ort-edges": edges}
+PORTS = {e: port(e) for e in ("flax", "keras")}
 
 
 def save(arrays, folder, form):
@@ -106,15 +156,16 @@ def save(arrays, folder, form):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("folder")
-    p.add_argument("--engines", default="ort,openvino")
+    p.add_argument("--engines", default=",".join([*ENGINES, *RECORDINGS, *PORTS]))
     p.add_argument("--nets", default=",".join(models.MODELS))
     p.add_argument("--form", default="npz")
+    p.add_argument("--faults", default=",".join(["none"] + models.FAULTS))
     p.add_argument("--seed", type=int, default=0)
     a = p.parse_args()
     for net in a.nets.split(","):
         bench, x = models.make(net, a.seed)
         right = bench(x)
-        for fault in ["none"] + models.FAULTS:
+        for fault in a.faults.split(","):
             m, _ = models.make(net, a.seed)
             place = None if fault == "none" else models.break_it(m, net, fault)
             if fault != "none" and place is None:
@@ -122,17 +173,23 @@ def main():
             off = float((m(x) - right).abs().max() / right.abs().max())
             path = f"{a.folder}/model.onnx"
             os.makedirs(a.folder, exist_ok=True)
-            export(m, x, path)
-            for e in a.engines.split(","):
+            engines = a.engines.split(",")
+            if any(e not in PORTS for e in engines):
+                export(m, x, path)
+            for e in engines:
                 folder = f"{a.folder}/{e}/{net}-{fault}"
                 shutil.rmtree(folder, ignore_errors=True)
                 os.makedirs(folder)
                 record_calls(bench, x, f"{folder}/bench-calls")
                 record_modules(bench, x, f"{folder}/bench-modules")
-                save(ENGINES[e](path, x), folder, a.form)
+                if e in RECORDINGS:
+                    RECORDINGS[e](path, x, f"{folder}/device")
+                else:
+                    save(ENGINES[e](path, x) if e in ENGINES else PORTS[e](m, x), folder, a.form)
                 with open(f"{folder}/truth.json", "w") as f:
                     json.dump({"clean": fault == "none", "place": place, "off": off}, f)
-            os.remove(path)
+            if os.path.exists(path):
+                os.remove(path)
             print(net, fault, place, off, flush=True)
 
 

@@ -1,5 +1,5 @@
-"""Five small networks with random weights, right and with one fault each; plain torch. A fault is a word that
-models.py alone knows, and a place: the module in which it is."""
+"""Small networks with random weights, right and with one fault each; plain torch. A fault is a word that models.py and
+the ports alone know, and a place: the module in which it is. What is kept aside, KEPT, taught nobody anything."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -26,21 +26,27 @@ def rotate(x, cos, sin, interleaved):
 
 
 class Attention(nn.Module):
-    def __init__(self, bias, out_bias, causal, rope, kv=HEADS):
+    def __init__(self, bias, out_bias, causal, rope, kv=HEADS, packed=False):
         super().__init__()
         d = HIDDEN // HEADS
-        self.q, self.k, self.v = (nn.Linear(HIDDEN, n * d, bias=bias) for n in (HEADS, kv, kv))
+        if packed:
+            self.qkv = nn.Linear(HIDDEN, 3 * HIDDEN, bias=bias)
+        else:
+            self.q, self.k, self.v = (nn.Linear(HIDDEN, n * d, bias=bias) for n in (HEADS, kv, kv))
         self.o = nn.Linear(HIDDEN, HIDDEN, bias=out_bias)
         self.kv, self.causal, self.rope, self.fault = kv, causal, rope, None
 
     def forward(self, x):
         b, t, _ = x.shape
-        q, k, v = (f(x).view(b, t, -1, HIDDEN // HEADS).transpose(1, 2) for f in (self.q, self.k, self.v))
+        made = self.qkv(x).chunk(3, -1) if hasattr(self, "qkv") else (self.q(x), self.k(x), self.v(x))
+        q, k, v = (y.view(b, t, -1, HIDDEN // HEADS).transpose(1, 2) for y in made)
         if self.rope:
             d = HIDDEN // HEADS
             angle = torch.arange(t).float()[:, None] * 10000 ** (-torch.arange(0, d, 2).float() / d)
             angle = torch.cat((angle, angle), -1)
-            q, k = (rotate(y, angle.cos(), angle.sin(), self.fault == "rope") for y in (q, k))
+            k = rotate(k, angle.cos(), angle.sin(), self.fault == "rope")
+            angle = angle + angle[1] if self.fault == "shift" else angle
+            q = rotate(q, angle.cos(), angle.sin(), self.fault == "rope")
         k, v = (y.repeat_interleave(HEADS // self.kv, 1) for y in (k, v))
         s = q @ k.transpose(2, 3) * (HIDDEN // HEADS) ** (-0.5 if self.fault != "scale" else -0.25)
         if self.causal and self.fault != "mask":
@@ -59,24 +65,26 @@ class Gated(nn.Module):
 
 
 class Mlp(nn.Module):
-    def __init__(self):
+    def __init__(self, tanh=False):
         super().__init__()
+        self.tanh = tanh
         self.fc1, self.fc2, self.fault = nn.Linear(HIDDEN, 160), nn.Linear(160, HIDDEN), None
 
     def forward(self, x):
-        return self.fc2(F.gelu(self.fc1(x), approximate="tanh" if self.fault == "gelu" else "none"))
+        return self.fc2(F.gelu(self.fc1(x), approximate="tanh" if self.tanh != (self.fault == "gelu") else "none"))
 
 
 class Block(nn.Module):
     def __init__(self, norm, attn, mlp, post=False):
         super().__init__()
         self.norm1, self.attn, self.norm2, self.mlp, self.post = norm(), attn(), norm(), mlp(), post
+        self.lost = False
 
     def forward(self, x):
         if self.post:
             x = self.norm1(x + self.attn(x))
             return self.norm2(x + self.mlp(x))
-        x = x + self.attn(self.norm1(x))
+        x = self.attn(self.norm1(x)) + (0 if self.lost else x)
         return x + self.mlp(self.norm2(x))
 
 
@@ -124,6 +132,22 @@ class Vit(nn.Module):
         return self.head(self.norm(x)[:, 0])
 
 
+class Gpt(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.place = nn.Embedding(100, HIDDEN), nn.Embedding(TOKENS, HIDDEN)
+        self.layers = nn.ModuleList(
+            Block(lambda: nn.LayerNorm(HIDDEN), lambda: Attention(True, True, True, False, packed=True), lambda: Mlp(True)) for _ in range(LAYERS))
+        self.norm, self.head = nn.LayerNorm(HIDDEN), nn.Linear(HIDDEN, 100, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, ids):
+        x = self.embed(ids) + self.place(torch.arange(ids.shape[1]))
+        for f in self.layers:
+            x = f(x)
+        return self.head(self.norm(x))
+
+
 class Cnn(nn.Module):
     def __init__(self):
         super().__init__()
@@ -137,7 +161,7 @@ class Cnn(nn.Module):
         return self.fc(F.gelu(self.c3(x)).mean((2, 3)))
 
 
-MODELS = {"llama": lambda: Decoder(False), "qwen": lambda: Decoder(True), "bert": Bert, "vit": Vit, "cnn": Cnn}
+MODELS = {"llama": lambda: Decoder(False), "qwen": lambda: Decoder(True), "bert": Bert, "vit": Vit, "cnn": Cnn, "gpt": Gpt}
 
 
 def make(name, seed=0):
@@ -150,7 +174,7 @@ def make(name, seed=0):
         for p in ("weight", "bias"):
             if isinstance(f, (nn.LayerNorm, nn.BatchNorm2d)):
                 getattr(f, p).data.add_(0.2 * torch.randn_like(getattr(f, p)))
-    x = torch.randint(0, 100, (2, TOKENS)) if name in ("llama", "qwen", "bert") else torch.randn(2, 3, *((8, 8) if name == "cnn" else (16, 16)))
+    x = torch.randint(0, 100, (2, TOKENS)) if name not in ("vit", "cnn") else torch.randn(2, 3, *((8, 8) if name == "cnn" else (16, 16)))
     return m, x
 
 
@@ -184,15 +208,19 @@ def break_it(m, name, fault):
             m.c2.bias.zero_()
             return "c2|b2"
         if fault == "act":
+            m.c3.gain = 1.02
             m.c3.register_forward_hook(lambda *a: a[2] * 1.02)
             return "c3|gelu|fc"
+        if fault == "turned":
+            m.c2.weight.data = m.c2.weight.flip(2, 3)
+            return "c2|b2"
         return None
     block = m.layers[1]
-    rope, biased, plain = block.attn.rope, block.attn.q.bias is not None, name in ("bert", "vit")
+    rope, biased, plain = block.attn.rope, block.attn.o.bias is not None or name == "qwen", name in ("bert", "vit", "gpt")
     if fault == "eps":
         block.norm2.eps = 1e-2
         return "layers.1.norm2"
-    if fault in ("rope", "mask", "scale") and (fault == "scale" or rope):
+    if fault in ("rope", "shift") and rope or fault == "mask" and block.attn.causal or fault == "scale":
         block.attn.fault = fault
         return "layers.1.attn"
     if fault == "rows" and rope:
@@ -214,7 +242,14 @@ def break_it(m, name, fault):
     if fault == "swap" and rope:
         block.mlp.gate, block.mlp.up = block.mlp.up, block.mlp.gate
         return "layers.1.mlp.gate"
+    if fault == "lost" and not block.post:
+        block.lost = True
+        return "layers.1.attn"
+    if fault == "turned":
+        block.attn.o.weight.data = block.attn.o.weight.t().clone()
+        return "layers.1.attn.o"
     return None
 
 
-FAULTS = ["eps", "rope", "mask", "scale", "rows", "bias", "gelu", "half", "swap", "padding", "act"]
+KEPT = {"nets": ["gpt"], "faults": ["lost", "shift", "turned"]}
+FAULTS = ["eps", "rope", "mask", "scale", "rows", "bias", "gelu", "half", "swap", "padding", "act"] + KEPT["faults"]

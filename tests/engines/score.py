@@ -10,6 +10,8 @@ import os
 import re
 import subprocess
 
+import models
+
 BIN = os.environ.get("BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bin"))
 
 
@@ -42,12 +44,15 @@ def main():
     p.add_argument("--engine")
     p.add_argument("--net")
     p.add_argument("--show", action="store_true")
+    p.add_argument("--kept", action="store_true", help="what models.KEPT keeps aside, and nothing else; without it all but that")
     p.add_argument("--swap", action="store_true", help="the engine is the bench")
     a = p.parse_args()
     total = collections.defaultdict(collections.Counter)
     for d, _, files in sorted(os.walk(a.folder)):
         engine, case = d.split("/")[-2:]
         if "truth.json" not in files or (a.engine and engine != a.engine) or (a.net and not case.startswith(a.net)):
+            continue
+        if a.kept != (case.split("-")[0] in models.KEPT["nets"] or case.split("-")[1] in models.KEPT["faults"]):
             continue
         with open(f"{d}/truth.json") as f:
             truth = json.load(f)
