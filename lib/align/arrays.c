@@ -182,11 +182,11 @@ collect(struct arrays *x, int side, const struct acc_index *ix, const uint32_t *
 	for (uint32_t i = 0; i < n; i++)
 		room += ix->op[op[i]].n;
 	struct output *v = x->v[side] = calloc(room, sizeof *v);
-	if (v == NULL)
-		return acc_nomem(x->e);
-	for (uint32_t i = 0; i < n; i++) {
+	struct acc_ids seen = {0};
+	int rc = v == NULL ? acc_nomem(x->e) : 0;
+	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		const struct acc_align_call *o = &ix->op[op[i]];
-		for (uint32_t k = o->first; o->forward && k < o->first + o->n; k++) {
+		for (uint32_t k = o->first; o->forward && k < o->first + o->n && rc == 0; k++) {
 			const struct acc_align_item *it = &ix->item[k];
 			if (!it->tensor || it->io != ACC_IO_OUT || it->count == 0)
 				continue;
@@ -204,9 +204,15 @@ collect(struct arrays *x, int side, const struct acc_index *ix, const uint32_t *
 			p->word = word_of(text_of(x->h[side], o->op_text), &p->number);
 			p->known = (it->liked & all) == all && isfinite(it->like[ACC_LIKE_RMS]) &&
 				   it->like[ACC_LIKE_MAX] > it->like[ACC_LIKE_MIN];
+			const uint64_t same = acc_hash_pair(it->count,
+				acc_hash(it->like, sizeof it->like));
+			p->again = p->known && acc_ids_get(&seen, same) != ACC_NOID;
+			if (p->known && !p->again)
+				rc = acc_ids_put(&seen, same, 1, false, x->e);
 		}
 	}
-	return 0;
+	acc_ids_release(&seen);
+	return rc;
 }
 
 /* --- likeness --- */
@@ -332,11 +338,12 @@ by_chance(const void *x, const void *y)
 }
 
 static uint32_t
-list(const struct output *v, uint32_t n, uint32_t from, struct seq_open *out)
+list(const struct output *v, uint32_t n, uint32_t from, bool again, struct seq_open *out)
 {
 	uint32_t k = 0;
 	for (uint32_t i = from; i < n; i++)
-		if (v[i].known && v[i].real && v[i].count > 1 && v[i].mate == ACC_NOMATE)
+		if (v[i].known && v[i].real && v[i].count > 1 && v[i].mate == ACC_NOMATE &&
+			(again || !v[i].again))
 			out[k++] = (struct seq_open){v[i].count, v[i].like[ACC_LIKE_RMS], i};
 	acc_seq_by_size(out, k);
 	return k;
@@ -369,9 +376,9 @@ acc_arrays_values(struct arrays *x, double far, uint32_t from, enum acc_align_ho
 	size_t n = 0, cap = 0;
 	if (p == NULL)
 		return acc_nomem(x->e);
-	const bool arrays_a = x->side == 0;
-	const uint32_t na = list(x->v[0], x->n[0], arrays_a ? 0 : from, p),
-		       nb = list(x->v[1], x->n[1], arrays_a ? from : 0, q = p + na);
+	const bool arrays_a = x->side == 0, again = how != ACC_HOW_PLACE;
+	const uint32_t na = list(x->v[0], x->n[0], arrays_a ? 0 : from, again, p),
+		       nb = list(x->v[1], x->n[1], arrays_a ? from : 0, again, q = p + na);
 	int rc = 0;
 	for (uint32_t i = 0, lo = 0; i < na && rc == 0; i++) {
 		const double wide = 1 + far;

@@ -103,7 +103,8 @@ list(const struct arrays *x, int side, uint32_t from, uint64_t word, struct some
 {
 	out->n = 0;
 	for (uint32_t i = from; i < x->n[side]; i++)
-		if (x->v[side][i].mate == ACC_NOMATE && (word == 0 || x->v[side][i].word == word))
+		if (x->v[side][i].mate == ACC_NOMATE && !x->v[side][i].again &&
+			(word == 0 || x->v[side][i].word == word))
 			out->v[out->n++] = i;
 }
 

@@ -12,12 +12,14 @@ struct extent {
 	uint32_t calls, compared; /* op calls of the device */
 	uint32_t apart;           /* tensors */
 	uint32_t last;            /* the last forward call that was compared, or ACC_NOCALL */
-	uint32_t behind;   /* forward calls of the device after it, before anything is backward */
-	uint32_t benchs;   /* and of the bench */
-	double error;      /* of what that one gives */
-	uint32_t forward;  /* forward calls of the device */
-	uint32_t head;     /* the last that takes a weight which both sides have, or ACC_NOCALL */
-	double head_error; /* of what that one gives, where it was compared by elements; or -1 */
+	uint32_t behind;    /* forward calls of the device after it, before anything is backward */
+	uint32_t benchs;    /* and of the bench */
+	double error;       /* of what that one gives, */
+	double by_elements; /* and of that what was compared by elements; -1: nothing */
+	uint32_t forward;   /* forward calls of the device */
+	uint32_t given;     /* tensors that went in, of all that were compared */
+	uint32_t head;      /* the last that takes a weight which both sides have, or ACC_NOCALL */
+	double head_error;  /* of what that one gives, where it was compared by elements; or -1 */
 	uint32_t anchors,
 		met; /* forward calls of such weights; of them, whose outputs were compared */
 	double anchor_error; /* the worst of those */
@@ -53,6 +55,7 @@ look(const struct acc_case *c, uint32_t call, bool back, struct extent *x)
 			continue;
 		x->apart += it->apart;
 		compared |= acc_is_measured(it);
+		x->given += acc_is_measured(it) && !acc_is_output(it);
 		if (acc_is_output(it) && acc_is_measured(it) && !it->exact)
 			error = fmax(error, it->rms);
 		if (acc_is_output(it) && it->measure == ACC_BY_TENSOR && !it->exact &&
@@ -78,6 +81,7 @@ look(const struct acc_case *c, uint32_t call, bool back, struct extent *x)
 		return;
 	x->last = call;
 	x->error = error;
+	x->by_elements = by_elements;
 	x->behind = x->benchs = 0;
 }
 
@@ -160,9 +164,14 @@ say_end(struct scan *s, struct extent *x, struct acc_err *e)
 {
 	double limit = s->coarse && !acc_unit_low(s->unit) ? LIMIT_PROGRAM_END
 							   : acc_end_limit(s->unit, x->forward);
+	/* Where results alone are recorded, as engines give arrays, the end of either side tells as much. */
+	const bool ends = x->given == 0 && x->last != ACC_NOCALL &&
+			  (x->behind == 0 || x->benchs == 0);
 	if (x->head != ACC_NOCALL && x->head_error > limit) {
 		x->last = x->head;
 		x->error = x->head_error;
+	} else if (ends && x->by_elements > limit) {
+		x->error = x->by_elements;
 	} else {
 		limit = acc_unit_low(s->unit) ? LIMIT_HEALED : LIMIT_PROGRAM_END;
 		/* A sum that is divided behind it ends alike. */
