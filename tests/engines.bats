@@ -176,3 +176,29 @@ perm list [1, 0]" ]
 	run -0 --separate-stderr accdump-read named
 	[[ $stderr == *"1 name of what went in with no file that holds it before, such as gone"* ]]
 }
+
+@test "what llama-eval-callback prints: its elements by statistics, of either version, and a NaN that only the sum shows" {
+	local make="/usr/bin/python3 $ROOT/tests/engines/eval_callback.py"
+	$make >right.txt
+	# Behind what the program says while it loads a model; and from another backend.
+	{ printf 'llama_model_loader: - kv %d: x\n' {0..400}; $make --noise; } >other.txt
+	$make --old --noise >old.txt
+	$make --fault norm-1 >norm.txt
+	$make --fault silu-1 >nan.txt
+	[ "$(accdump-read --probe other.txt)" = "eval_callback	other.txt" ]
+	for f in other old; do
+		run -0 accdiff $f.txt right.txt
+		[[ $output == "15 op calls compared"* ]]
+	done
+	run -1 accdiff norm.txt right.txt
+	[[ $output == *"norm-1: output 0 has statistics off"*"its inputs have equal statistics"* ]]
+	run -1 accdiff nan.txt right.txt
+	[[ $output == *"ffn_silu-1: output 0 has NaN on the device, not on the bench"* ]]
+	! grep -q "nan," nan.txt
+	run -0 accdump-read right.txt
+	[ "$(accdump-read right.txt | accfmt --json | jq -c 'select(.key == "ffn_up-1" and .io == "out") | [.op, .shape, .["dtype.raw"]]')" = \
+		'["MUL_MAT",[7,48],"float16"]' ]
+	# Eight digits tell more.
+	$make --digits 8 >right8.txt
+	[ "$(accdump-read right8.txt | accfmt --json | jq -r 'select(.kind == "tensor") | .["dtype.raw"]' | sort -u)" = f32 ]
+}
