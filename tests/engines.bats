@@ -202,3 +202,14 @@ perm list [1, 0]" ]
 	$make --digits 8 >right8.txt
 	[ "$(accdump-read right8.txt | accfmt --json | jq -r 'select(.kind == "tensor") | .["dtype.raw"]' | sort -u)" = f32 ]
 }
+
+@test "what is not read is named: ETDump, a log of torch's DebugMode; JSON with long texts is no configuration" {
+	printf '\20\0\0\0ED00\0\0\0\0' >x.etdp
+	fails "an ETDump of ExecuTorch is not read: save the outputs of its Inspector's events by numpy.savez" accdump-read x.etdp
+	echo '{"format": "torch.utils._debug_mode.DebugMode.logs", "version": 1, "logs": [{"call_depth": 1, "log": null}]}' >logs.json
+	fails "a log of torch's DebugMode, whose hashes are sums of magnitudes is not read" accdump-read logs.json
+	/usr/bin/python3 -c 'import json; print(json.dumps({"a": 1, "outputs": {"x": "QUJD" * 2000}}))' >long.json
+	fails "unrecognised format" accdump-read long.json
+	/usr/bin/python3 -c 'import json; print(json.dumps({"a": 1, "outputs": {"x": "QUJD" * 200}}))' >short.json
+	run -0 accdump-read short.json
+}

@@ -13,7 +13,7 @@
 #include "dump/foreign.h"
 #include "dump/place.h"
 
-enum { DEPTH = 64, KEY = 4096, SEARCHED = 1 << 20, OWN_SURE = 10 };
+enum { DEPTH = 64, KEY = 4096, LONGEST = 4096, SEARCHED = 1 << 20, OWN_SURE = 10 };
 
 struct level {
 	uint32_t nkey; /* of the path before it */
@@ -207,7 +207,8 @@ search(const struct acc_probe *p)
 	size_t values = 0;
 	/* all_results.json and its like are no settings. */
 	if (p->is_dir || p->nhead == 0 || !acc_str_ends(p->base, ".json") ||
-		acc_foreign_results(p->base) || stat(p->path, &st) < 0 || st.st_size > SEARCHED)
+		acc_foreign_results(p->base) || acc_foreign(p->head, p->nhead) != NULL ||
+		stat(p->path, &st) < 0 || st.st_size > SEARCHED)
 		return 0;
 	int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct acc_json *j = fd < 0 ? NULL
@@ -220,9 +221,11 @@ search(const struct acc_probe *p)
 	bool loss = false, result = false;
 	for (; rc > 0 && object && !result; rc = acc_json_next(j, &t, p->e)) {
 		values += t.type >= ACC_JSON_STRING;
+		/* Arrays as text, stacks: somebody's results. */
+		result |= t.type == ACC_JSON_STRING && t.s.n > LONGEST;
 		if (t.type == ACC_JSON_KEY)
 			loss = acc_str_ends(t.s, "loss") || acc_str_ends(t.s, "losses");
-		result = loss && t.type == ACC_JSON_FLOAT && is_result(t.f);
+		result |= loss && t.type == ACC_JSON_FLOAT && is_result(t.f);
 	}
 	acc_json_close(j);
 	return acc_dump_sure(rc < 0 ? rc : object && values > 0 && !result, OWN_SURE);
