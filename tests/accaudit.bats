@@ -44,6 +44,10 @@ told() { # stream
 	told replay_fused/interpolate.acc.gz
 }
 
+@test "operators of engines, by their own names and attributes" {
+	replayed nodes replay_engines
+}
+
 @test "payload that travels in the stream is audited as that in files" {
 	a=$ROOT/examples/demo/bench
 	for inline in "" --inline; do

@@ -213,3 +213,62 @@ perm list [1, 0]" ]
 	/usr/bin/python3 -c 'import json; print(json.dumps({"a": 1, "outputs": {"x": "QUJD" * 200}}))' >short.json
 	run -0 accdump-read short.json
 }
+
+@test "operators of engines by their own names and attributes are recomputed; a wrong attribute is told" {
+	/usr/bin/python3 - <<-'END'
+		import json, os
+		import numpy
+		r = numpy.random.default_rng(2)
+		x, w, b = (r.standard_normal(s).astype("f4") for s in ((2, 3, 4), 4, 4))
+		m, v = (r.standard_normal(s).astype("f4") for s in ((5, 4), (3, 4)))
+		p = numpy.abs(x) + 1
+		img, k = (r.standard_normal(s).astype("f4") for s in ((1, 2, 5, 5), (3, 2, 3, 3)))
+		big = numpy.pad(img, ((0, 0), (0, 0), (1, 1), (1, 1)))
+		conv = numpy.array([[[(big[0, :, 2 * i:2 * i + 3, 2 * j:2 * j + 3] * k[o]).sum() for j in range(3)] for i in range(3)] for o in range(3)])[None].astype("f4")
+		norm = ((x - x.mean(-1, keepdims=True)) / numpy.sqrt(x.var(-1, keepdims=True) + 0.1) * w + b).astype("f4")
+		e = numpy.exp(x - x.max(1, keepdims=True))
+		shape = numpy.array([3, 8])
+		have = {"x": x, "w": w, "b": b, "m": m, "v": v, "img": img, "k": k, "shape": shape, "axes": numpy.array([1]), "p": p}
+		calls = [
+		    ("Transpose", ["x"], {"perm": [2, 0, 1]}, x.transpose(2, 0, 1), {"perm": [1, 0, 2]}),
+		    ("Reshape", ["x", "shape"], {"allowzero": 0}, x.reshape(3, 8), None),
+		    ("Unsqueeze", ["x", "axes"], {}, x[:, None], None),
+		    ("LayerNormalization", ["x", "w", "b"], {"axis": -1, "epsilon": 0.1}, norm, {"epsilon": 0.001}),
+		    ("Softmax", ["x"], {"axis": 1}, e / e.sum(1, keepdims=True), {"axis": 2}),
+		    ("ReduceMean", ["x", "axes"], {"keepdims": 1}, x.mean(1, keepdims=True, dtype="f8").astype("f4"), None),
+		    ("Concat", ["x", "x"], {"axis": 2}, numpy.concatenate([x, x], 2), None),
+		    ("Conv", ["img", "k"], {"strides": [2, 2], "pads": [1, 1, 1, 1], "dilations": [1, 1], "group": 1}, conv, None),
+		    ("Multiply", ["x", "w"], {}, x * w, None),
+		    ("Subtract", ["x", "w"], {}, x - w, None),
+		    ("Divide", ["x", "p"], {}, x / p, None),
+		    ("Power", ["p", "x"], {}, p ** x, None),
+		    ("logistic", ["x"], {}, (1 / (1 + numpy.exp(-x.astype("f8")))).astype("f4"), None),
+		    ("negate", ["x"], {}, -x, None),
+		    ("transpose_", ["x"], {"permutation": [2, 1, 0]}, x.transpose(2, 1, 0), None),
+		    ("concatenate", ["x", "x"], {"dimension": 1}, numpy.concatenate([x, x], 1), None),
+		    ("MUL_MAT", ["m", "v"], {}, v @ m.T, None),
+		    ("MUL", ["x", "w"], {}, x * w, None),
+		    ("SQRT", ["p"], {}, numpy.sqrt(p), None),
+		]
+		for side in "right", "wrong":
+		    os.makedirs(side)
+		    rows = [{"file": k + ".npy", "out": k} for k in have]
+		    for k, t in have.items():
+		        numpy.save(f"{side}/{k}.npy", t)
+		    for i, (op, given, attrs, made, other) in enumerate(calls):
+		        if side == "wrong" and other is None:
+		            continue
+		        numpy.save(f"{side}/c{i}.npy", made)
+		        rows.append({"file": f"c{i}.npy", "op": "permute" if op == "transpose_" else op, "name": f"c{i}", "in": given,
+		                     "attrs": attrs if side == "right" else {**attrs, **other}})
+		    with open(side + "/manifest.jsonl", "w") as f:
+		        f.writelines(json.dumps(row) + "\n" for row in rows)
+	END
+	told() { accdump-read "$1" | accaudit | accfmt --json | jq -r 'select(.io == "out") | "\(.op) \(.["audit.ok"]) \(.["audit.skip"] // "-")"'; }
+	[ "$(told right | grep -vc ' true -$')" = 0 ] || { told right; return 1; }
+	[ "$(told right | wc -l)" = 19 ]
+	run -0 told wrong
+	[ "$output" = "Transpose null its recorded output does not have the shape that its inputs give
+LayerNormalization false -
+Softmax false -" ]
+}

@@ -226,6 +226,18 @@ acc_need_tensor(struct acc_replay *r, const char *name, const struct acc_dense *
 	return rc == 0 ? misfit(r, name, "recorded") : rc;
 }
 
+static int
+tensor_ints(struct acc_replay *r, const char *name, const struct acc_dense *t, int64_t *out,
+	uint32_t max, uint32_t *n)
+{
+	if (t->n > max)
+		return misfit(r, name, "that short");
+	for (size_t i = 0; i < t->n; i++)
+		out[i] = fabs(t->v[i]) > 9e15 ? 0 : (int64_t)t->v[i];
+	*n = (uint32_t)t->n;
+	return 1;
+}
+
 int
 acc_arg_ints(struct acc_replay *r, const char *name, int64_t *out, uint32_t max, uint32_t *n)
 {
@@ -236,6 +248,10 @@ acc_arg_ints(struct acc_replay *r, const char *name, int64_t *out, uint32_t max,
 	*n = 0;
 	if (v == NULL || (v->type == ACC_A_NONE && !star))
 		return 0;
+	/* As ONNX has shapes and axes. */
+	if (v != NULL && v->type == ACC_A_TENSOR && v->t->v != NULL && v->t->ndim == 1 &&
+		acc_dtype_of(v->t->dtype)->cls == 'I')
+		return tensor_ints(r, name, v->t, out, max, n);
 	if (v->type == ACC_A_LIST || v->type == ACC_A_SLICE) {
 		count = v->n;
 		v = v->item;

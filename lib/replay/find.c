@@ -18,10 +18,28 @@ own_name(struct acc_str op, struct acc_str name)
 							: (struct acc_str){"", 0};
 }
 
+/* What engines call operators that take the same in the same order: OpenVINO, ggml, StableHLO and lax. */
+static struct acc_str
+of_engine(struct acc_str name)
+{
+	static const struct {
+		const char *names, *ours;
+	} rows[] = {{"Multiply multiply MUL", "mul"}, {"Subtract subtract SUB", "sub"},
+		{"Divide divide DIV", "div"}, {"ADD", "add"}, {"Power power", "pow"},
+		{"Negative negate NEG", "neg"}, {"EXP", "exp"}, {"logistic SIGMOID", "sigmoid"},
+		{"Swish SILU", "silu"}, {"TANH", "tanh"}, {"RELU", "relu"}, {"SQRT", "sqrt"},
+		{"SQR", "square"}, {"concatenate CONCAT", "Concat"}, {"RESHAPE CONT", "contiguous"},
+		{"OUT_PROD", "outer"}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (acc_word_in(rows[i].names, name))
+			return acc_str(rows[i].ours);
+	return name;
+}
+
 const struct acc_op *
 acc_op_find(struct acc_str op)
 {
-	struct acc_str name = acc_op_name(op), own = own_name(op, name);
+	struct acc_str name = of_engine(acc_op_name(op)), own = own_name(op, name);
 	const struct acc_op *found = NULL;
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		for (const struct acc_op *row = tables[i]; row->names != NULL; row++) {

@@ -37,7 +37,7 @@ OP("logit", "logit", OTHER, 0)
 OP("sinc", "sinc", OTHER, 0)
 OP("nan_to_num", "nan_to_num", MOVE, KEYWORDS)
 
-OP("sigmoid expit", "sigmoid", STEADY, 0)
+OP("sigmoid expit logistic", "sigmoid", STEADY, 0)
 OP("tanh", "tanh", STEADY, 0)
 OP("tanh_ext", "tanh", OTHER, 0)
 OP("logsigmoid", "logsigmoid", STEADY, 0)

@@ -1,5 +1,6 @@
 /* Norms, softmaxes, losses, distances. See lib/op/catalogue.h for what a row says. */
-OP("layer_norm layer_norm_eval native_layer_norm", "layer_norm", OTHER, WEIGHTS | KEYWORDS)
+OP("layer_norm layer_norm_eval native_layer_norm layer_normalization", "layer_norm", OTHER,
+	WEIGHTS | KEYWORDS)
 OP("fused_layer_norm", "layer_norm", OTHER, 0)
 OP("layer_norm_v3", "layer_norm", OTHER, WEIGHTS)
 OP("layer_norm_ext", "layer_norm", OTHER, 0)

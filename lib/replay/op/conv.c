@@ -17,11 +17,16 @@ struct geometry {
 static int
 numbers(struct acc_replay *r, const char *name, uint32_t nd, int64_t dflt, int64_t *out)
 {
-	int64_t got[SPACE];
+	int64_t got[2 * SPACE];
 	uint32_t n = 0;
-	int rc = acc_arg_ints(r, name, got, SPACE, &n);
+	int rc = acc_arg_ints(r, name, got, 2 * SPACE, &n);
 	if (rc < 0)
 		return rc;
+	/* ONNX pads each axis in front, then each behind. */
+	for (uint32_t d = 0; n == 2 * nd && d < nd; d++)
+		if (got[d] != got[d + nd])
+			return acc_cannot(r, "a padding that is not understood");
+	n = n == 2 * nd ? nd : n;
 	if (rc > 0 && n != 1 && n != nd)
 		return acc_cannot(r, "its arguments do not fit each other");
 	for (uint32_t d = 0; d < nd; d++) {
@@ -269,6 +274,9 @@ const struct acc_op acc_ops_conv[] = {
 	CONV("conv1d npu_conv2d npu_conv3d Conv1d Conv2d Conv3d",
 		"input|x:prod "
 		"weight:prod bias:block stride padding dilation groups",
+		0),
+	CONV("Conv",
+		"input:prod weight:prod bias:block stride|strides padding|pads dilation|dilations groups|group",
 		0),
 	CONV("conv_transpose1d npu_conv_transpose2d",
 		"input|x:prod weight:prod bias:block stride padding output_padding groups dilation",

@@ -246,7 +246,8 @@ join(struct acc_replay *r, struct acc_dense *out)
 	/* A kernel has them one behind the other. */
 	const struct acc_value all = {.type = ACC_A_LIST, .item = r->in, .n = r->nin};
 	const struct acc_value *list = acc_arg(r, "tensors");
-	if (list != NULL && list->type == ACC_A_TENSOR && acc_str_is(r->name, "Concat"))
+	if (list != NULL && list->type == ACC_A_TENSOR &&
+		acc_word_in("Concat concatenate CONCAT", r->name))
 		list = &all;
 	bool stack = r->op->which == STACK;
 	uint32_t dim;
@@ -497,7 +498,7 @@ planes(struct acc_replay *r, struct acc_cut *c)
 	}
 const struct acc_op acc_ops_move[] = {
 	MOVE("view Reshape npu_reshape", "input|x|self:move *shape|size", same_order, 0),
-	MOVE("contiguous clone flatten ravel squeeze unsqueeze ExpandDims Squeeze view_as Identity "
+	MOVE("contiguous clone flatten ravel squeeze unsqueeze Unsqueeze ExpandDims Squeeze view_as Identity "
 	     "Flatten unflatten",
 		"input|x|self:move", same_order, 0),
 	{.names = "to long cpu npu_dtype_cast npu_format_cast requires_grad Cast",
@@ -508,11 +509,11 @@ const struct acc_op acc_ops_move[] = {
 		.views = true,
 		.cut = acc_cut_point},
 	MOVE("transpose t T mT", "input|x|self:move dim0|axis0 dim1|axis1", swap, 0),
-	MOVE("permute npu_transpose", "input|x|self:move *dims|axis", permute, 0),
-	MOVE("expand BroadcastTo npu_broadcast", "input|x|self:move", expand, 0),
+	MOVE("permute npu_transpose", "input|x|self:move *dims|axis|perm|permutation", permute, 0),
+	MOVE("expand Expand BroadcastTo npu_broadcast", "input|x|self:move", expand, 0),
 	MOVE("narrow", "input:move dim start length", narrow, 0),
 	MOVE("select", "input:move dim start|index length", narrow, 1),
-	MOVE("chunk Split", "input|x:move size|chunks dim|axis", split, CHUNK),
+	MOVE("chunk Split", "input|x:move size|chunks|num_outputs dim|axis", split, CHUNK),
 	MOVE("split",
 		"input|tensor|x:move size|split_size|split_sizes|"
 		"split_size_or_sections dim|axis",
@@ -520,7 +521,7 @@ const struct acc_op acc_ops_move[] = {
 	MOVE("tensor_split", "input:move size|sections|indices_or_sections dim", split,
 		TENSOR_SPLIT),
 	MOVE("unbind", "input:move dim|axis", split, UNBIND),
-	MOVE("cat Concat", "tensors:move dim|axis", join, JOIN),
+	MOVE("cat Concat", "tensors:move dim|axis|dimension", join, JOIN),
 	MOVE("stack", "tensors:move dim|axis", join, STACK),
 	MOVE("flip ReverseV2", "input:move *dims|axis|dim", flip, 0),
 	MOVE("roll", "input:move shifts dims", roll, 0),

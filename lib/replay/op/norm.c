@@ -410,7 +410,7 @@ response_blocks(struct acc_replay *r, const char *name, struct acc_blocks *in,
 		.which = w, .cut = f == layer_norm ? layer_cut : NULL \
 	}
 const struct acc_op acc_ops_norm[] = {
-	NORM("LayerNorm FusedLayerNorm",
+	NORM("LayerNorm LayerNormalization FusedLayerNorm",
 		"input|x:block weight|gamma:linear bias|beta:point "
 		"eps|epsilon",
 		layer_norm, layer_blocks, BARE_LAYER),

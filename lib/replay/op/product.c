@@ -199,6 +199,8 @@ outer(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 const struct acc_op acc_ops_product[] = {
 	PRODUCT("linear npu_linear Linear inner", "input|x|self:prod weight|other:prod bias:point",
 		linear, 0),
+	/* ggml's: the weight, row by row, comes first. */
+	PRODUCT("MUL_MAT", "weight:prod input:prod bias:point", linear, 0),
 	PRODUCT("matmul npu_bmmV2",
 		"input|x|self:prod "
 		"mat2|other|vec|y|tensor:prod",

@@ -411,7 +411,7 @@ blocks(struct acc_replay *r, const char *name, struct acc_blocks *in, struct acc
 		.pick = pick, .blocks = blocks, .which = w, \
 		.sig = "input|x|self:pick dim|axis keepdim|keepdims dtype" \
 	}
-#define SIG "input|x|self:block dim|axis keepdim|keepdims dtype"
+#define SIG "input|x|self:block dim|axis|axes keepdim|keepdims dtype"
 const struct acc_op acc_ops_reduce[] = {
 	TOTAL("sum ReduceSum", SUM),
 	TOTAL("mean ReduceMean", MEAN),

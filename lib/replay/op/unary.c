@@ -554,7 +554,7 @@ const struct acc_op acc_ops_unary[] = {
 	EXPONENTIAL("celu CELU CeLU", "input:point alpha inplace", CELU),
 	EXPONENTIAL("selu SELU SeLU", "input:point inplace", SELU),
 	ACTIVATION("silu npu_silu SiLU Silu SiLUActivation", "input|x:point inplace", SILU),
-	{.names = "gelu npu_gelu GELU GeLU GELUActivation GELUTanh PytorchGELUTanh",
+	{.names = "gelu npu_gelu Gelu GELU GeLU GELUActivation GELUTanh PytorchGELUTanh",
 		.sig = "input|x|self:point approximate",
 		.cls = "activation",
 		.rounding = ACC_FEW,

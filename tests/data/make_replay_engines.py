@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Op calls by the names and attributes of ONNX, OpenVINO, ggml and lax, with what torch computes of the same: one stream.
+
+    tests/data/make_replay_engines.py tests/data/replay_engines
+
+As in make_replay_fused.py, the largest element of each third output is off."""
+import os
+import sys
+
+import torch
+import torch.nn.functional as F
+
+from make_replay_fused import Stream
+
+
+def nodes(st):
+    r = torch.randn
+    ints = torch.tensor
+    x, w, b, p = r(2, 3, 4), r(4), r(4), r(2, 3, 4).abs() + 1
+    image, kernel, bias = r(1, 2, 6, 5), r(4, 2, 3, 3), r(4)
+    # An engine has no backward pass.
+    run = lambda op, fn, args, **attrs: st.run(op, lambda *a, **k: fn(*(t.detach() for t in a)), args, attrs)
+    run("Transpose", lambda x: x.permute(2, 0, 1), [x], perm=[2, 0, 1])
+    run("permute", lambda x: x.permute(2, 1, 0), [x], permutation=[2, 1, 0])
+    run("Reshape", lambda x, s: x.reshape(3, 8), [x, ints([3, 8])], allowzero=0)
+    run("Unsqueeze", lambda x, a: x[:, None], [x, ints([1])])
+    run("Expand", lambda x, s: x.expand(5, 2, 3, 4), [x, ints([5, 1, 1, 1])])
+    run("LayerNormalization", lambda x, w, b: F.layer_norm(x, (4,), w, b, 0.1), [x, w, b], axis=-1, epsilon=0.1)
+    run("Gelu", lambda x: F.gelu(x, approximate="tanh"), [x], approximate="tanh")
+    run("Softmax", lambda x: x.softmax(1), [x], axis=1)
+    run("ReduceMean", lambda x, a: x.mean(1, keepdim=True), [x, ints([1])], keepdims=1)
+    run("Concat", lambda *a: torch.cat(a, 2), [x, p], axis=2)
+    run("concatenate", lambda *a: torch.cat(a, 1), [x, p], dimension=1)
+    run("Conv", lambda x, w, b: F.conv2d(x, w, b, (2, 1), (1, 0), (1, 1)), [image, kernel, bias], strides=[2, 1], pads=[1, 0, 1, 0],
+        dilations=[1, 1], group=1)
+    run("Conv", lambda x, w: F.conv2d(x, w, None, 1, 1, 1, 2), [image, kernel[:, :1]], pads=[1, 1, 1, 1], group=2)
+    for op, fn in ("Multiply", torch.mul), ("Subtract", torch.sub), ("Divide", torch.div), ("MUL", torch.mul), ("ADD", torch.add):
+        run(op, fn, [x, p])
+    run("Power", torch.pow, [p, x])
+    for op, fn in ("logistic", torch.sigmoid), ("negate", torch.neg), ("Swish", F.silu), ("SQR", torch.square), ("TANH", torch.tanh):
+        run(op, fn, [x])
+    run("SQRT", torch.sqrt, [p])
+    run("Multiply", torch.mul, [x.double(), p.double()])
+    run("Softmax", lambda x: x.softmax(2), [x.double()], axis=2)
+    run("MUL_MAT", lambda w, x: x @ w.T, [r(5, 4), r(3, 4)])
+
+
+def main():
+    os.makedirs(sys.argv[1], exist_ok=True)
+    torch.manual_seed(1)
+    st = Stream()
+    nodes(st)
+    st.write(os.path.join(sys.argv[1], "nodes.acc.gz"))
+
+
+main()
