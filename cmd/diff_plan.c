@@ -188,7 +188,7 @@ plan_measure(struct pipeline *l, const struct side *a, const struct side *b)
 static bool
 is_entire(const struct plan *plan, bool *only_bad)
 {
-	static const char whole[] = "html xlsx tree dot junit brief brief-json";
+	static const char whole[] = "html xlsx stream tree dot junit brief brief-json";
 	const struct diff_opt *o = plan->opt;
 	const bool report = o->reports.n > 0 || o->entire;
 	*only_bad = false;

@@ -44,6 +44,15 @@ line' ]
 	[ "${lines[2]}" = 'line"' ]
 }
 
+@test "stream: the records as they came, with what they were" {
+	run -1 bash -c 'accdiff --stream "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench" >judged.acc'
+	run -1 --separate-stderr accfmt --json judged.acc
+	[ "$output" = "$(accdiff -a --json "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench")" ]
+	run -1 bash -c 'accfmt -f stream judged.acc | accfmt --json'
+	[ "$(jq -s length <<<"$output")" -gt 100 ]
+	fails "a stream has no columns" accfmt -f stream -c name judged.acc
+}
+
 @test "tsv: a row is a line" {
 	run -0 accfmt --tsv --no-header -c text,name "$S/every-type.acc"
 	[ "$output" = $'a "quote", a \\\\ and a\\nline\tx' ]

@@ -1,6 +1,7 @@
 /* One row per output format. Included more than once, so without a guard. */
 ROW(table)
 ROW(json)
+ROW(stream)
 ROW(csv)
 ROW(tsv)
 ROW(md)

@@ -70,6 +70,11 @@ static const char constant[] =
 	"where it is a constant, compute it on both sides in double and cast it, or on the device:"
 	" processors give other last digits";
 
+/* What goes in is not known of arrays: only runs tell. */
+static const char feed[] =
+	"accreplace --run=CMD DEVICE BENCH puts the bench's tensors into the device's runs, whose ends then"
+	" tell which call is wrong";
+
 static int
 say_fix(struct scan *s, uint32_t chosen, bool configured, struct acc_err *e)
 {
@@ -85,6 +90,8 @@ say_fix(struct scan *s, uint32_t chosen, bool configured, struct acc_err *e)
 			e);
 	if (is_constant(x, it, k))
 		return say(c, x->blame, constant, e);
+	if (it->array && !k->backward)
+		return say(c, x->blame, feed, e);
 	if (is_kernel(x, it, k) && !configured)
 		return say(c, x->blame,
 			acc_say(&c->mem,
