@@ -256,13 +256,144 @@ follow() {
 	local d
 	for d in header library; do
 		accdump-read --inline $d | accfmt -f json |
-			jq -c 'select(.kind != "source") | del(.fsize, .mtime, .src, .["dtype.raw"], .["stride.raw"])' >$d.json
+			jq -c 'del(.fsize, .mtime, .src, .id, .host, .root, .["dtype.raw"], .["stride.raw"])' >$d.json
 	done
-	[ "$(jq -s length header.json)" -eq 27 ]
+	[ "$(jq -s length header.json)" -eq 44 ]
 	cmp header.json library.json
 	run -0 accdiff header library
-	[[ $output == *"3 op calls compared"*"(3 identical)" ]]
+	[[ $output == *"8 op calls compared"*"(8 identical)" ]]
 	! ./one header other || false # nothing is overwritten
 	printf '#include "acc/accrec1.h"\nint main() { return acc1_close(acc1_open("x")); }\n' >one.cc
 	c++ -std=c++11 -pedantic -Wall -Wextra -Werror -fsyntax-only -I"$ROOT/include" one.cc
+}
+
+# What of llama.cpp and ONNX Runtime the examples use, as their headers declare it.
+engine_headers() {
+	cat >ggml.h <<-'END'
+		#include <stdbool.h>
+		#include <stddef.h>
+		#include <stdint.h>
+		#define GGML_MAX_DIMS 4
+		enum ggml_type { GGML_TYPE_F32, GGML_TYPE_F16 };
+		enum ggml_op { GGML_OP_ADD, GGML_OP_VIEW, GGML_OP_RESHAPE, GGML_OP_PERMUTE, GGML_OP_TRANSPOSE };
+		struct ggml_tensor {
+			enum ggml_type type;
+			int64_t ne[4];
+			size_t nb[4];
+			enum ggml_op op;
+			struct ggml_tensor *src[10];
+			void *data;
+			char name[64];
+		};
+		static inline int ggml_n_dims(const struct ggml_tensor *t) { return t->ne[2] * t->ne[3] == 1 ? 2 : 4; }
+		static inline const char *ggml_op_desc(const struct ggml_tensor *t) { return t->op == GGML_OP_ADD ? "ADD" : "VIEW"; }
+	END
+	cat >onnxruntime_cxx_api.h <<-'END'
+		#include <cstdint>
+		#include <memory>
+		#include <string>
+		#include <vector>
+		enum ONNXTensorElementDataType {
+			ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16,
+			ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16, ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE
+		};
+		namespace Ort {
+		struct AllocatorWithDefaultOptions {};
+		struct RunOptions { explicit RunOptions(std::nullptr_t) {} };
+		struct Info {
+			std::vector<int64_t> GetShape() const { return {2, 3}; }
+			ONNXTensorElementDataType GetElementType() const { return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT; }
+		};
+		struct Value {
+			float v[6];
+			Info GetTensorTypeAndShapeInfo() const { return Info(); }
+			const void *GetTensorRawData() const { return v; }
+		};
+		struct Session {
+			size_t GetOutputCount() const { return 1; }
+			std::unique_ptr<const char[]> GetOutputNameAllocated(size_t, AllocatorWithDefaultOptions &) const
+			{
+				char *s = new char[2];
+				s[0] = 'y', s[1] = 0;
+				return std::unique_ptr<const char[]>(s);
+			}
+			std::vector<Value> Run(const RunOptions &, const char *const *, const Value *, size_t, const char *const *, size_t)
+			{
+				return {Value{{1, 2, 3, 4, 5, 6}}};
+			}
+		};
+		static inline std::string GetVersionString() { return "1.32.0"; }
+		}
+	END
+}
+
+@test "hosts of accrec1.h compile as C99 and C++11, and what they record is theirs" {
+	cd "$BATS_TEST_TMPDIR"
+	engine_headers
+	cat >host.c <<-'END'
+		#include "llama_cb_eval.h"
+		#include "npu_hook.h"
+		int main(void)
+		{
+			static float x[6] = {1, 2, 3, 4, 5, 6}, w[2] = {1, 0};
+			static const int64_t shape[2] = {2, 3}, bytes[2] = {4, 8}, two[1] = {2};
+			struct acc1 *a = acc1_open_for("ggml", "llama.cpp 1");
+			struct ggml_tensor t = {GGML_TYPE_F32, {3, 2, 1, 1}, {4, 12, 24, 24}, GGML_OP_ADD, {NULL}, x, "inp"}, u = t, v = t;
+			v.op = GGML_OP_VIEW;
+			v.src[0] = &t;
+			strcpy(v.name, "inp (view)");
+			u.src[0] = &v;
+			strcpy(u.name, "out-0");
+			acc_record_ggml(&t, true, a);
+			acc_record_ggml(&t, false, a);
+			acc_record_ggml(&v, false, a);
+			acc_record_ggml(&u, false, a);
+			acc_record_ggml(&u, false, a);
+			const int failed = acc1_close(a);
+			struct npu_tensor in[2] = {{"y", "f32", 2, shape, bytes, x}, {"w", "f32", 1, two, NULL, w}}, out = in[0];
+			a = acc1_open("npu");
+			npu_hook(a, "Relu", 0, in, 1, &out);
+			in[0].host = NULL;
+			out.name = "z";
+			npu_hook(a, "LayerNormalization", 1e-5, in, 2, &out);
+			return acc1_close(a) != 0 || failed != 0;
+		}
+	END
+	local flags=(-pedantic -Wall -Wextra -Werror -I. -I"$ROOT/include" -I"$ROOT/examples/engines") said
+	cc -std=c99 "${flags[@]}" host.c -o host
+	./host
+	said() { accdump-read "$1" | accfmt --json | jq -c 'select(.kind == "tensor") | [.key, .op, .io, .pos, .shape, .off]'; }
+	run -0 said ggml
+	[ "$output" = '["inp","ADD","out","0",[2,3],0]
+["out-0","ADD","in","0",[2,3],0]
+["out-0","ADD","out","0",[2,3],64]
+["out-0.1","ADD","in","0",[2,3],0]
+["out-0.1","ADD","out","0",[2,3],128]' ]
+	run -0 said npu
+	[ "$output" = '["y","Relu","in","0",[2,3],0]
+["y","Relu","out","0",[2,3],64]
+["z","LayerNormalization","in","0",[2,3],64]
+["z","LayerNormalization","in","1",[2],128]
+["z","LayerNormalization","out","0",[2,3],192]' ]
+	rm -r ggml npu
+	c++ -std=c++11 "${flags[@]}" -x c++ host.c -o host
+	./host
+	run -0 said npu
+	[ "${#lines[@]}" -eq 5 ]
+	cat >session.cc <<-'END'
+		#include "ort_loop.h"
+		int main()
+		{
+			Ort::Session s;
+			const char *names[] = {"x"};
+			Ort::Value x{};
+			return acc_record_session(s, names, &x, 1, "ort").size() != 1;
+		}
+	END
+	c++ -std=c++11 "${flags[@]}" session.cc -o session
+	./session
+	run -0 said ort
+	[ "$output" = '["y","y","out","0",[2,3],0]' ]
+	run -0 bash -c 'accdump-read ort | accfmt --json | jq -r "select(.kind == \"source\") | .versions"'
+	[ "$output" = "onnxruntime 1.32.0" ]
 }

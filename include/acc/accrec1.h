@@ -5,13 +5,16 @@
  *	acc1_tensor(a, "in", "0", "f32", 2, shape, stride, data);
  *	acc1_tensor(a, "out", "0", "f32", 2, shape, stride, data);
  *	acc1_float(a, "kw", "eps", 1e-5);                   an attribute
+ *	acc1_node(a, "node_3", "Add");                      or: a node of a graph, by its own name, and by theirs
+ *	acc1_from(a, "0", "node_2");                        what went into it; of what was not recorded nothing is said
+ *	acc1_array(a, "Qcur-0", "f32", 2, shape, stride, data);    or: a tensor, of which no more is known than its name
  *	acc1_close(a);                                      0, or the errno of what could not be written
  *
  * It writes what acc_rec_call of accrec(3) does, rank0.acc and rank0.step0.data, with no thread and no
- * statistics; accdump-read(1) and accdiff(1) read it. Strides are in bytes and may be those of any view,
- * so nothing is copied by the caller. A name may come as often as it likes: its calls are numbered.
- * After a failure nothing more is written, and the program goes on. Not for several threads at once.
- * C99 with POSIX (mkdir), C++11.
+ * statistics; accdump-read(1) and accdiff(1) read it, accrec1(3) is its page. Strides are in bytes and may be
+ * those of any view, so nothing is copied by the caller. A name may come as often as it likes: it is numbered.
+ * After a failure nothing more is written, and the program goes on; so it does with a NULL for what acc1_open could
+ * not open. Not for several threads at once. C99 with POSIX (mkdir), C++11.
  */
 #ifndef ACCREC1_H
 #define ACCREC1_H
@@ -29,6 +32,7 @@ enum { ACC1_DIMS = 64, ACC1_TEXT = 2048 };
 struct acc1_name {
 	char *op;
 	int64_t calls;
+	int node; /* a node gave a tensor of this name */
 };
 
 struct acc1 {
@@ -38,6 +42,7 @@ struct acc1 {
 	struct acc1_name *name;
 	size_t nname;
 	char id[9], op[ACC1_TEXT], key[ACC1_TEXT + 64];
+	char as[ACC1_TEXT]; /* the name of a node, which its first output has, too */
 	const char *pass;
 	int64_t call;
 };
@@ -93,10 +98,15 @@ acc1_begin(struct acc1 *a, const char *kind, unsigned fields)
 
 /* --- records --- */
 
+/* framework: what computed, with its version, as "llama.cpp b4000"; or NULL. */
 static inline struct acc1 *
-acc1_open(const char *folder)
+acc1_open_for(const char *folder, const char *framework)
 {
-	char path[2][ACC1_TEXT];
+	/* The name alone, and what has a version behind it. */
+	const size_t word = framework == NULL ? 0 : strcspn(framework, " ,");
+	const int versions = word > 0 && framework[word] == ' ' && framework[word + 1] >= '0' &&
+			     framework[word + 1] <= '9';
+	char path[2][ACC1_TEXT], name[64];
 	struct acc1 *a = (struct acc1 *)calloc(1, sizeof *a);
 	if (a == NULL)
 		return NULL;
@@ -122,25 +132,35 @@ acc1_open(const char *folder)
 	acc1_put_text(a, "log");
 	acc1_head(a, 0x91, 0, 0);
 	acc1_put_text(a, "accrec1.h");
-	acc1_begin(a, "source", 3);
+	acc1_begin(a, "source", 3u + (framework != NULL) + (unsigned)versions);
 	acc1_put(a, "format", "record");
+	if (framework != NULL) {
+		snprintf(name, sizeof name, "%.*s", versions && word < 63 ? (int)word : 63,
+			framework);
+		acc1_put(a, "framework", name);
+	}
+	if (versions)
+		acc1_put(a, "versions", framework);
 	acc1_put(a, "task", "tensor");
 	acc1_put(a, "id", a->id);
 	a->n = 1;
 	return a;
 }
 
-/* What comes then belongs to this call. pass: "backward", or NULL: forward. */
-static inline void
-acc1_call(struct acc1 *a, const char *op, const char *pass)
+static inline struct acc1 *
+acc1_open(const char *folder)
 {
-	const char *which = pass != NULL ? pass : "forward";
+	return acc1_open_for(folder, NULL);
+}
+
+/* The name's own, made at its first call; NULL: a->failed. */
+static inline struct acc1_name *
+acc1_named(struct acc1 *a, const char *op)
+{
 	size_t i = 0;
-	if (a->failed != 0)
-		return;
-	if (strlen(op) >= sizeof a->op || strlen(which) > 32) {
+	if (strlen(op) >= sizeof a->op) {
 		a->failed = ENAMETOOLONG;
-		return;
+		return NULL;
 	}
 	while (i < a->nname && strcmp(a->name[i].op, op) != 0)
 		i++;
@@ -150,25 +170,63 @@ acc1_call(struct acc1 *a, const char *op, const char *pass)
 		a->name = p != NULL ? p : a->name;
 		if (copy == NULL) {
 			a->failed = ENOMEM;
-			return;
+			return NULL;
 		}
 		strcpy(copy, op);
 		p[i].op = copy;
 		p[i].calls = 0;
+		p[i].node = 0;
 		a->nname++;
 	}
+	return &a->name[i];
+}
+
+/* What comes then belongs to this call. pass: "backward", or NULL: forward. */
+static inline void
+acc1_call(struct acc1 *a, const char *op, const char *pass)
+{
+	const int backward = pass != NULL && strcmp(pass, "backward") == 0;
+	struct acc1_name *name = a == NULL || a->failed != 0 ? NULL : acc1_named(a, op);
+	if (name == NULL)
+		return;
 	/* The backward call of a name is that of its last forward call. */
-	const int back = strcmp(which, "backward") == 0 && a->name[i].calls > 0;
-	a->call = back ? a->name[i].calls - 1 : a->name[i].calls++;
-	a->pass = back || strcmp(which, "backward") == 0 ? "backward" : "forward";
+	a->call = backward && name->calls > 0 ? name->calls - 1 : name->calls++;
+	a->pass = backward ? "backward" : "forward";
 	strcpy(a->op, op);
+	a->as[0] = '\0';
 	if (strncmp(op, "Module.", 7) == 0)
 		snprintf(a->key, sizeof a->key, "%s.%s.%lld", op, a->pass, (long long)a->call);
 	else
 		snprintf(a->key, sizeof a->key, "%s.%lld.%s", op, (long long)a->call, a->pass);
 }
 
-/* What every record of a call begins with: 7 fields, and 4 that acc1_tail puts. */
+/* The name's own key: of one that came before, numbered. */
+static inline int
+acc1_own(struct acc1 *a, const char *name)
+{
+	struct acc1_name *own = a == NULL || a->failed != 0 ? NULL : acc1_named(a, name);
+	if (own == NULL)
+		return 0;
+	if (own->calls++ == 0)
+		snprintf(a->key, sizeof a->key, "%s", name);
+	else
+		snprintf(a->key, sizeof a->key, "%s.%lld", name, (long long)own->calls - 1);
+	a->call = -1;
+	a->pass = "forward";
+	return 1;
+}
+
+/* What comes then belongs to this node of a graph, by its own name. */
+static inline void
+acc1_node(struct acc1 *a, const char *name, const char *op)
+{
+	if (!acc1_own(a, name))
+		return;
+	snprintf(a->op, sizeof a->op, "%s", op);
+	strcpy(a->as, name);
+}
+
+/* What every record of a call begins with: 7 fields (6 of what goes by its name alone), and 4 that acc1_tail puts. */
 static inline void
 acc1_fields(struct acc1 *a, const char *kind, unsigned more, const char *io, const char *pos)
 {
@@ -178,11 +236,12 @@ acc1_fields(struct acc1 *a, const char *kind, unsigned more, const char *io, con
 						    : io;
 	char name[2 * ACC1_TEXT + 128];
 	snprintf(name, sizeof name, "%s.%s.%.2000s", a->key, word, pos);
-	acc1_begin(a, kind, 11 + more);
+	acc1_begin(a, kind, 10u + (a->call >= 0) + more);
 	acc1_put(a, "name", name);
 	acc1_put(a, "key", a->key);
 	acc1_put(a, "op", a->op);
-	acc1_put_int(a, "call", a->call);
+	if (a->call >= 0)
+		acc1_put_int(a, "call", a->call);
 	acc1_put(a, "pass", a->pass);
 	acc1_put(a, "io", io);
 	acc1_put(a, "pos", pos);
@@ -221,6 +280,8 @@ acc1_tensor(struct acc1 *a, const char *io, const char *pos, const char *dtype, 
 	const size_t size = acc1_size(dtype);
 	int64_t own[ACC1_DIMS], at[ACC1_DIMS] = {0};
 	uint64_t count = 1;
+	if (a == NULL)
+		return;
 	if (a->failed == 0 && (size == 0 || ndim > ACC1_DIMS || a->pass == NULL))
 		a->failed = EINVAL;
 	for (uint32_t d = 0; d < ndim && a->failed == 0; d++) {
@@ -230,6 +291,8 @@ acc1_tensor(struct acc1 *a, const char *io, const char *pos, const char *dtype, 
 		else
 			count *= (uint64_t)shape[d];
 	}
+	if (a->failed == 0 && count > 0 && data == NULL)
+		a->failed = EINVAL;
 	if (a->failed != 0)
 		return;
 	int64_t step = (int64_t)size;
@@ -251,7 +314,10 @@ acc1_tensor(struct acc1 *a, const char *io, const char *pos, const char *dtype, 
 		for (uint32_t d = ndim; d-- > 0 && ++at[d] == shape[d];)
 			at[d] = 0;
 	}
-	acc1_fields(a, "tensor", 5, io, pos);
+	const int named = a->as[0] != '\0' && strcmp(io, "out") == 0 && strcmp(pos, "0") == 0;
+	acc1_fields(a, "tensor", 5u + (unsigned)named, io, pos);
+	if (named)
+		acc1_put(a, "as", a->as);
 	acc1_put(a, "dtype", dtype);
 	acc1_put_text(a, "shape");
 	acc1_head(a, 0xdd, ndim, 4);
@@ -261,14 +327,44 @@ acc1_tensor(struct acc1 *a, const char *io, const char *pos, const char *dtype, 
 	acc1_put_int(a, "off", (int64_t)a->at);
 	acc1_put_int(a, "len", (int64_t)len);
 	acc1_tail(a);
+	if (named)
+		acc1_named(a, a->as)->node = 1;
 	a->at += len;
+}
+
+/* A tensor that goes by its name alone, as those of an engine's graph do: an output of no call. */
+static inline void
+acc1_array(struct acc1 *a, const char *name, const char *dtype, uint32_t ndim, const int64_t *shape,
+	const int64_t *stride, const void *data)
+{
+	if (!acc1_own(a, name))
+		return;
+	snprintf(a->op, sizeof a->op, "%.*s", ACC1_TEXT - 1, a->key);
+	a->as[0] = '\0';
+	acc1_tensor(a, "out", "0", dtype, ndim, shape, stride, data);
+}
+
+/* What went in at pos is the last tensor that a node of this name gave. */
+static inline void
+acc1_from(struct acc1 *a, const char *pos, const char *name)
+{
+	size_t i = 0;
+	if (a == NULL || a->failed != 0 || a->pass == NULL)
+		return;
+	while (i < a->nname && strcmp(a->name[i].op, name) != 0)
+		i++;
+	if (i == a->nname || !a->name[i].node)
+		return;
+	acc1_fields(a, "tensor", 1, "in", pos);
+	acc1_put(a, "from", name);
+	acc1_tail(a);
 }
 
 /* Arguments that are no tensors. */
 static inline void
 acc1_int(struct acc1 *a, const char *io, const char *pos, int64_t v)
 {
-	if (a->failed != 0 || a->pass == NULL)
+	if (a == NULL || a->failed != 0 || a->pass == NULL)
 		return;
 	acc1_fields(a, "arg", 2, io, pos);
 	acc1_put(a, "type", "int");
@@ -280,7 +376,7 @@ static inline void
 acc1_float(struct acc1 *a, const char *io, const char *pos, double v)
 {
 	uint64_t bits;
-	if (a->failed != 0 || a->pass == NULL)
+	if (a == NULL || a->failed != 0 || a->pass == NULL)
 		return;
 	memcpy(&bits, &v, sizeof bits);
 	acc1_fields(a, "arg", 2, io, pos);
@@ -293,11 +389,26 @@ acc1_float(struct acc1 *a, const char *io, const char *pos, double v)
 static inline void
 acc1_text(struct acc1 *a, const char *io, const char *pos, const char *v)
 {
-	if (a->failed != 0 || a->pass == NULL)
+	if (a == NULL || a->failed != 0 || a->pass == NULL)
 		return;
 	acc1_fields(a, "arg", 2, io, pos);
 	acc1_put(a, "type", "str");
 	acc1_put(a, "value", v);
+	acc1_tail(a);
+}
+
+/* n of them: a list, an order of axes. */
+static inline void
+acc1_ints(struct acc1 *a, const char *io, const char *pos, uint32_t n, const int64_t *v)
+{
+	if (a == NULL || a->failed != 0 || a->pass == NULL)
+		return;
+	acc1_fields(a, "arg", 2, io, pos);
+	acc1_put(a, "type", "list");
+	acc1_put_text(a, "value");
+	acc1_head(a, 0xdd, n, 4);
+	for (uint32_t i = 0; i < n; i++)
+		acc1_head(a, 0xd3, (uint64_t)v[i], 8);
 	acc1_tail(a);
 }
 

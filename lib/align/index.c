@@ -230,6 +230,16 @@ group_of(struct acc_half *h, const struct acc_seen *s, bool global, struct acc_e
 	return (int64_t)*g;
 }
 
+/* Is it a tensor by its name, as an engine has it? So our recorders write one: "add_6.output.0". */
+static bool
+goes_by_name(struct acc_str key, struct acc_str name)
+{
+	static const char output[] = ".output.";
+	return acc_str_eq(key, name) ||
+	       (name.n > key.n + strlen(output) && memcmp(name.p, key.p, key.n) == 0 &&
+		       memcmp(name.p + key.n, output, strlen(output)) == 0);
+}
+
 static int
 new_op(struct acc_half *h, const struct acc_fields *f, const struct acc_seen *s, struct acc_str key,
 	struct acc_err *e)
@@ -260,7 +270,7 @@ new_op(struct acc_half *h, const struct acc_fields *f, const struct acc_seen *s,
 			return rc;
 		op->array = op->forward && op->call < 0 &&
 			    acc_str_eq(key, acc_align_read_text(s->v[READ_OP])) &&
-			    acc_str_eq(key, acc_align_read_text(s->v[READ_NAME]));
+			    goes_by_name(key, acc_align_read_text(s->v[READ_NAME]));
 	}
 	h->key.n = 0;
 	return acc_buf_add(&h->key, key.p, key.n) < 0 ? acc_nomem(e) : 0;

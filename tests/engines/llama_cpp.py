@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""A small Qwen2, or Llama, with random weights as GGUF and as torch: llama_cpp.py ARCH FOLDER [FAULT] writes
+FOLDER/model.gguf and, by accrecord, FOLDER/bench. FAULT is of layer 1 of the GGUF: rows (of k, in another order), scale (of
+up_proj), norm (its weight left out). Needs torch, transformers, gguf."""
+import sys
+
+import gguf
+import numpy as np
+import torch
+import transformers
+
+import accrecord
+
+TOKENS = [3, 17, 42, 8, 91, 60, 5, 77, 23, 11, 64, 2]
+HEADS, KV, LAYERS, HIDDEN, VOCAB = 4, 2, 3, 64, 96
+
+
+def rows(w, heads):
+    """As llama.cpp rotates neighbours, and transformers halves."""
+    return w.reshape(heads, 2, w.shape[0] // heads // 2, -1).swapaxes(1, 2).reshape(w.shape)
+
+
+def write(m, arch, path, fault):
+    w = gguf.GGUFWriter(path, arch)
+    w.add_context_length(64)
+    w.add_embedding_length(HIDDEN)
+    w.add_block_count(LAYERS)
+    w.add_feed_forward_length(160)
+    w.add_head_count(HEADS)
+    w.add_head_count_kv(KV)
+    w.add_layer_norm_rms_eps(1e-6)
+    w.add_rope_freq_base(10000.0)
+    w.add_rope_dimension_count(HIDDEN // HEADS)
+    w.add_vocab_size(VOCAB)
+    w.add_file_type(gguf.LlamaFileType.ALL_F32)
+    w.add_tokenizer_model("llama")
+    w.add_token_list([b"<%d>" % i for i in range(VOCAB)])
+    w.add_token_scores([0.0] * VOCAB)
+    w.add_token_types([1] * VOCAB)
+    names = gguf.get_tensor_name_map({"llama": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2}[arch], LAYERS)
+    for name, p in m.state_dict().items():
+        v = p.numpy()
+        if "q_proj.weight" in name and arch == "llama":
+            v = rows(v, HEADS)
+        if "k_proj.weight" in name and (arch == "llama") != (fault == "rows" and ".1." in name):
+            v = rows(v, KV)
+        if fault == "scale" and name == "model.layers.1.mlp.up_proj.weight":
+            v = v * np.float32(1.05)
+        if fault == "norm" and name == "model.layers.1.post_attention_layernorm.weight":
+            v = np.ones_like(v)
+        w.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")), np.ascontiguousarray(v))
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
+arch, folder, fault = sys.argv[1], sys.argv[2], (sys.argv[3:] + [""])[0]
+torch.manual_seed(0)
+name = {"llama": "Llama", "qwen2": "Qwen2"}[arch]
+m = getattr(transformers, name + "ForCausalLM")(getattr(transformers, name + "Config")(
+    vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=160, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+    num_key_value_heads=KV, tie_word_embeddings=False, rms_norm_eps=1e-6, attn_implementation="eager")).eval()
+with torch.no_grad():
+    for p in m.parameters():
+        p.copy_(torch.randn(p.shape) * 0.2 + (p.dim() == 1))
+    write(m, arch, folder + "/model.gguf", fault)
+    accrecord.start_record(output_dir=folder + "/bench")
+    m(torch.tensor([TOKENS]))
+    accrecord.record_switch(False)
+print(*TOKENS)
