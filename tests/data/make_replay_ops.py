@@ -1013,9 +1013,8 @@ def counted(s):
         s.do("Torch.histc", torch.histc, rand(300).to(t), 10, -3, 3, grad=False)
         s.do("Torch.histc", torch.histc, rand(300).to(t), bins=7, grad=False)
         s.do("Torch.igamma", torch.igamma, rand(4, 5).abs().add(0.1).to(t), rand(4, 5).abs().mul(3).to(t), grad=False)
-    for t in (f32, f64, bf16):
-        x = torch.cat([rand(9), ids([0.0, 1.0, -1.0, inf, -inf, nan])]).to(t)
-        s.do("Torch.nextafter", torch.nextafter, x, x.flip(0), grad=False)
+    x = torch.cat([rand(9), ids([0.0, 1.0, -1.0, inf, -inf, nan])]).to(f64)  # these streams are rounded once
+    s.do("Torch.nextafter", torch.nextafter, x, x.flip(0), grad=False)
 
 
 FAMILIES = [scatters, orders, makers, patterns, distances, margins, hidden, lists, optimizers, rarer,
