@@ -317,6 +317,13 @@ looks() { # text, op call
 	looks "one element is wrong: number 7" Torch.exp.0.forward
 	looks "all zeros" Torch.mm.0.backward
 	looks "clamped" Torch.mul.0.forward
+	accaudit "$DATA/replay_ops/lacking.acc.gz" | accfmt --json >causes
+	looks "the last 3 of 40 terms of its sums are missing" Torch.matmul.0.forward
+	looks "the last 2 of 40 terms" Torch.sum.0.forward
+	looks "the last 4 of 40 terms" Torch.mean.0.forward
+	looks "in one pass" Torch.var.0.forward
+	looks "in one pass" Torch.std.0.forward
+	jq -es 'map(select(.key == "Torch.var.1.forward" and (.["audit.cause"] // "" | contains("one pass")))) == []' causes
 }
 
 @test "an argument that explains an error is called by its name" {

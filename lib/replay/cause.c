@@ -126,6 +126,7 @@ acc_cause_forward(struct acc_trial *t, const struct acc_formed *f, uint32_t k)
 	if ((k == 0 || strcmp(t->r.op->cls, "optimizer") == 0) && acc_is_float(rec->dtype))
 		s = acc_cause_argument(t, k, rec, ref);
 	t->explained &= s != NULL;
+	s = s != NULL ? s : acc_cause_sum(t, f, k);
 	return s != NULL ? s : acc_cause_plain(t->r.mem, rec, ref);
 }
 

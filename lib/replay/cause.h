@@ -51,6 +51,8 @@ const char *acc_try_solved(const struct attempt *a, const char *name);
 
 /* A sentence, or NULL: of a number that torch has a default for, whatever it was. */
 const char *acc_cause_number(const struct attempt *a);
+/* A sentence, or NULL: of terms that a sum lacks, of a variance. */
+const char *acc_cause_sum(struct acc_trial *t, const struct acc_formed *f, uint32_t k);
 /* A sentence, or NULL: of an optimizer's step; of the order of gates. */
 const char *acc_cause_step(const struct attempt *a);
 const char *acc_cause_gates(const struct attempt *a);

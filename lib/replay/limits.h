@@ -112,6 +112,12 @@
 		"twice once-max") \
 	X(VARIANCE_NEAR, 0.1, "of the change that n - 1 for n makes: how near it must be", \
 		LIMIT_TRIED) \
+	X(ONE_PASS, 16, \
+		"times the squares less the mean: those of the elements at least, where one pass shows", \
+		"a mean of four deviations") \
+	X(ONE_PASS_ROUNDINGS, 64, \
+		"roundings of the sum of squares: an error of as many, or an nth, is that of one pass", \
+		"some 0.1 to 8 by the order of the sum; where the mean is large, 16 bits on the way are thousands") \
 	N(ROUNDING_SAMPLES, 4096, "elements in 16 bits at most tell how they are rounded", \
 		"for the time that it takes") \
 	N(ROUNDING_LEAST, 64, \

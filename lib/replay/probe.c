@@ -87,8 +87,8 @@ struct probe {
 	bool drowned;  /* and nothing is left of some */
 	const double *other; /* the other side's gradient */
 	bool only; /* nothing moves but what has a finite gradient, and what is not finite is left out */
-	bool zero; /* of the input that is 0, as of what is linear in it, whatever it is */
-	int k;     /* which probe */
+	int zero; /* of the input that is 0 where it is not finite, 2: everywhere, as of what is linear in it, whatever it is */
+	int k;    /* which probe */
 };
 
 /* What p->up and p->down give. */
@@ -145,6 +145,12 @@ follow(struct acc_adjoint *a, struct probe *p, uint64_t seed)
 	return rc;
 }
 
+static bool
+rests(const struct probe *p, double x)
+{
+	return p->zero == 2 || (p->zero && !isfinite(x));
+}
+
 static int
 evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
 {
@@ -156,7 +162,7 @@ evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
 		uint64_t r = acc_mix(seed ^ acc_mix(i));
 		double until = one ? fmin(fabs(x[i]), fabs(1 - x[i])) : own ? fabs(x[i]) : 1;
 		until = until < LEAST ? 0 : until;
-		const double at = p->zero && !isfinite(x[i]) ? 0 : x[i];
+		const double at = rests(p, x[i]) ? 0 : x[i];
 		double v = until * (0.5 + (double)(r >> 12) * 0x1p-52);
 		v = r & 1 ? v : -v;
 		p->up[i] = at + p->h * v;
@@ -173,7 +179,7 @@ evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
 		return follow(a, p, seed);
 	int rc = both(a, p, p->fup, p->fdown);
 	for (size_t i = 0; p->wup != NULL && i < a->x->n; i++) {
-		const double at = p->zero && !isfinite(x[i]) ? 0 : x[i];
+		const double at = rests(p, x[i]) ? 0 : x[i];
 		p->up[i] = 2 * p->up[i] - at;
 		p->down[i] = 2 * p->down[i] - at;
 	}
@@ -229,7 +235,7 @@ take_in(struct acc_adjoint *a, struct probe *p)
 				!isfinite(a->t->formed->ref[k].v[o]))
 				continue;
 			const double *mag = a->t->formed->ref[k].mag;
-			if (mag != NULL && !(p->only && isinf(mag[o])))
+			if (mag != NULL && p->zero != 2 && !(p->only && isinf(mag[o])))
 				size = fmax(size, mag[o]); /* it is what larger numbers leave */
 			s->out += term;
 			s->out2 += term * term;
@@ -412,11 +418,12 @@ probes(struct acc_adjoint *a, struct probe *p)
  * with what is finite; or that of another input, if it is linear in it. Nobody knows whether it is so: this says what is
  * right alone. */
 static int
-finite_only(struct acc_adjoint *a, struct probe *p, bool zero)
+finite_only(struct acc_adjoint *a, struct probe *p, int zero)
 {
 	const struct acc_left all = a->left;
 	p->only = true;
-	p->zero = zero && !p->tells;
+	p->zero = p->tells ? 0 : zero;
+	p->h = p->zero == 2 ? STEP : p->h;
 	a->left = (struct acc_left){0};
 	int rc = probes(a, p);
 	bool right = rc == 0 && a->err.n > 0 && a->left.n == 0 &&
@@ -479,9 +486,10 @@ acc_adjoint_block(struct acc_adjoint *a, bool whole)
 		return ACC_EUNSUP;
 	p.h = STEP * scale_of(a);
 	rc = probes(a, &p);
-	for (int zero = 0; zero < 2 && rc == 0 && a->err.n == 0 && a->left.n > 0; zero++)
-		rc = finite_only(a, &p, zero == 1);
-	p.only = p.zero = false;
+	for (int zero = 0; zero < 3 && rc == 0 && a->err.n == 0 && a->left.n > 0; zero++)
+		rc = finite_only(a, &p, zero);
+	p.only = false;
+	p.zero = 0;
 	if (rc == 0 && p.drowned && a->err.n == 0)
 		return acc_cannot(&t->r, "rounding on the way leaves nothing of its gradient");
 	/* What is far off may be so by kinks alone. */

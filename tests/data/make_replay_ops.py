@@ -1017,9 +1017,27 @@ def counted(s):
     s.do("Torch.nextafter", torch.nextafter, x, x.flip(0), grad=False)
 
 
+def lacking(s):
+    """Sums without their last terms, variances in one pass."""
+    def wrong(op, but, *args, **kwargs):
+        s.do(op, but, *args, grad=False, off=False, **kwargs)
+    x, y = rand(6, 40, dtype=f32), rand(40, 5, dtype=f32)
+    wrong("Torch.matmul", lambda x, y: x[:, :-3] @ y[:-3], x, y)
+    wrong("Torch.sum", lambda x, d: x[:, :-2].sum(d), x, -1)
+    wrong("Torch.mean", lambda x, d: x[:, :-4].sum(d) / 40, x, -1)
+
+    def one_pass(x, d):
+        x = x.float()
+        m = x.mean(d)
+        return ((x * x).mean(d) - m * m).double()
+    wrong("Torch.var", lambda x, d, correction: one_pass(x, d), (x + 100).float(), -1, correction=0)
+    wrong("Torch.std", lambda x, d, correction: one_pass(x, d).sqrt(), (x + 100).float(), -1, correction=0)
+    wrong("Torch.var", lambda x, d, correction: x.var(d, unbiased=False) * 1.001, (x + 2).float(), -1, correction=0)
+
+
 FAMILIES = [scatters, orders, makers, patterns, distances, margins, hidden, lists, optimizers, rarer,
             fused, primitives, arranged, derivatives, positions, remaining, heads, recurrent, rounds,
-            steps, saturated, modules, left_out, contractions, counted, unaudited, faults]
+            steps, saturated, modules, left_out, contractions, counted, lacking, unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]
