@@ -124,6 +124,8 @@ bool acc_seq_value_items(struct seq *s, uint32_t x, uint32_t y);
 /* Of these, torch 2.15 makes several nodes of its graph, and what a hook on the call is given as its gradient is that of
  * the last node: of cross_entropy's log-softmax, not of its logits (tests/mindspore/inner.py). */
 bool acc_seq_is_inner(const struct acc_align_call *op);
+/* Then: what cuts a tensor into several, which the other side has of as many calls. */
+void acc_seq_split(struct seq *s);
 /* Then: gradients of the backward pass, each by its values, or by the pair of the forward calls; forward: the operators'
  * forward calls, by hash of name and number. 0 or < 0. */
 int acc_seq_back(struct seq *s, const struct acc_ids *forward);

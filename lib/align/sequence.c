@@ -366,6 +366,8 @@ others(struct seq *s)
 {
 	struct passes p = {0};
 	int rc = index_passes(s, &p);
+	if (rc == 0 && s->values)
+		acc_seq_split(s);
 	if (rc == 0 && !s->values)
 		rc = follow(s, &p);
 	else if (rc == 0)
