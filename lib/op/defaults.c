@@ -37,6 +37,7 @@ static const struct acc_default rows[] = {
 	{TORCH, "nn.AvgPool2d", "avg_pool2d", "count_include_pad", "True"},
 	{TORCH, "nn.Conv2d", "conv1d conv", "padding", "0"},
 	{TORCH, "cdist", "cdist", "p", "2.0"},
+	{TORCH, "linalg.vector_norm", "norm", "p", "2.0"},
 	{TORCH, "triu", "triu tril", "diagonal", "0"},
 	{TORCH, "optim.Adam", "adam adamw adagrad", "lr", "0.001"},
 	{TORCH, "optim.Adam", "adam adamw", "eps", "1e-08"},
