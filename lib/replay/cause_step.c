@@ -149,30 +149,70 @@ acc_cause_step(const struct attempt *a)
 
 /* --- recurrent networks --- */
 
-/* The blocks of rows of each weight and bias, in another order. */
+/* Blocks of rows of each weight and bias in another order, and which biases are nothing: 1 those of what goes in, 2 of the
+ * state. */
+struct change {
+	uint8_t order[4];
+	size_t blocks;
+	unsigned without;
+};
+
+/* Weights of layers are a list, those of a step arguments of their own. */
+enum { CELL_WEIGHTS = 4 };
+static const char *const cell_weights[CELL_WEIGHTS] = {"w_ih", "w_hh", "b_ih", "b_hh"};
+
+static struct acc_dense *
+changed(struct acc_replay *r, const struct acc_value *v, const struct change *c, uint32_t *biases)
+{
+	struct acc_dense *d = acc_alloc(r->mem, sizeof *d);
+	if (d == NULL || v->type != ACC_A_TENSOR || v->t->v == NULL || v->t->ndim == 0 ||
+		(size_t)v->t->shape[0] % c->blocks != 0)
+		return NULL;
+	*d = *v->t;
+	if ((d->v = acc_doubles(r, d->n)) == NULL)
+		return NULL;
+	const size_t n = d->n / c->blocks;
+	for (size_t k = 0; k < c->blocks; k++)
+		memcpy(d->v + k * n, v->t->v + c->order[k] * n, n * sizeof *d->v);
+	if (d->ndim == 1 && (c->without & ((*biases)++ % 2 + 1)) != 0)
+		memset(d->v, 0, d->n * sizeof *d->v);
+	return d;
+}
+
 static bool
-reordered(const struct attempt *a, const struct acc_value *params, const uint8_t *order,
-	size_t blocks)
+try_change(const struct attempt *a, const struct acc_value *params, const struct change *c)
 {
 	struct acc_replay *r = &a->t->r;
-	struct acc_value list = {.type = ACC_A_LIST,
-		.n = params->n,
-		.item = acc_alloc(r->mem, (params->n + 1) * sizeof *list.item)};
-	for (uint32_t i = 0; list.item != NULL && i < params->n; i++) {
-		const struct acc_value *v = &params->item[i];
-		struct acc_dense *d = acc_alloc(r->mem, sizeof *d);
-		if (d == NULL || v->type != ACC_A_TENSOR || v->t->v == NULL || v->t->ndim == 0 ||
-			(size_t)v->t->shape[0] % blocks != 0)
+	const uint32_t n = params == NULL ? CELL_WEIGHTS : params->n;
+	struct acc_value *item = acc_alloc(r->mem, (n + 1) * sizeof *item);
+	uint32_t biases = 0;
+	for (uint32_t i = 0; item != NULL && i < n; i++) {
+		const struct acc_value *v = params != NULL ? &params->item[i]
+							   : acc_try_given(r, cell_weights[i]);
+		const struct acc_dense *d = v == NULL ? NULL : changed(r, v, c, &biases);
+		if (d == NULL)
 			return false;
-		*d = *v->t;
-		if ((d->v = acc_doubles(r, d->n)) == NULL)
-			return false;
-		const size_t n = d->n / blocks;
-		for (size_t k = 0; k < blocks; k++)
-			memcpy(d->v + k * n, v->t->v + order[k] * n, n * sizeof *d->v);
-		list.item[i] = acc_of_tensor(d);
+		item[i] = params != NULL ? acc_of_tensor(d)
+					 : acc_named(cell_weights[i], acc_of_tensor(d));
 	}
-	return list.item != NULL && acc_try(a, "params", list);
+	if (item == NULL)
+		return false;
+	if (params == NULL)
+		return acc_try_equals(a, acc_try_with(a, item, n));
+	const struct acc_value list = {.type = ACC_A_LIST, .n = n, .item = item};
+	return acc_try(a, "params", list);
+}
+
+/* A converter that knows one bias leaves the other out. */
+static const char *
+without_bias(const struct attempt *a, const struct acc_value *params)
+{
+	static const char *const text[] = {"", "as if its bias of what goes in were 0",
+		"as if its bias of the state were 0", "as if its biases were 0"};
+	for (unsigned without = 1; without <= 3; without++)
+		if (try_change(a, params, &(struct change){.blocks = 1, .without = without}))
+			return text[without];
+	return NULL;
 }
 
 /* Frameworks pack the gates in orders of their own. */
@@ -182,25 +222,28 @@ acc_cause_gates(const struct attempt *a)
 	enum { MOST = 1 << 16 }; /* elements, of a cause that takes two dozen evaluations */
 	struct acc_replay *r = &a->t->r;
 	const struct acc_value *params = acc_try_given(r, "params");
-	const char *const name = acc_try_is(r, "lstm") ? "ifgo" : acc_try_is(r, "gru") ? "rzn" : "";
+	const char *const name = acc_try_is(r, "lstm lstm_cell") ? "ifgo"
+				 : acc_try_is(r, "gru gru_cell") ? "rzn"
+								 : "";
 	const size_t n = strlen(name), all = n == 4 ? 256 : 27;
-	if (n == 0 || params == NULL || params->type != ACC_A_LIST || a->rec->n > MOST)
+	if (n == 0 || a->rec->n > MOST ||
+		(params == NULL ? acc_try_given(r, "w_ih") == NULL : params->type != ACC_A_LIST))
 		return NULL;
 	for (size_t code = 0; code < all; code++) {
-		uint8_t order[4];
+		struct change c = {.blocks = n};
 		unsigned seen = 0;
-		for (size_t i = 0, c = code; i < n; i++, c /= n) {
-			order[i] = (uint8_t)(c % n);
-			seen |= 1U << order[i];
+		for (size_t i = 0, k = code; i < n; i++, k /= n) {
+			c.order[i] = (uint8_t)(k % n);
+			seen |= 1U << c.order[i];
 		}
-		if (seen != (1U << n) - 1 || !reordered(a, params, order, n))
+		if (seen != (1U << n) - 1 || !try_change(a, params, &c))
 			continue;
 		char text[8];
 		for (size_t i = 0; i < n; i++) {
-			text[2 * i] = name[order[i]];
+			text[2 * i] = name[c.order[i]];
 			text[2 * i + 1] = i + 1 < n ? ' ' : '\0';
 		}
 		return acc_say(r->mem, "the gates in its weights in the order %s", text);
 	}
-	return NULL;
+	return without_bias(a, params);
 }
