@@ -74,6 +74,18 @@ acc_remember_soon(const struct scan *s, const struct acc_call *k)
 			acc_ids_fetch(&s->made[side], made_key(k, s->c->item[i].id[side]));
 }
 
+/* Who asks for a shape gives none. */
+static bool
+gives_tensor(const struct acc_case *c, uint32_t call)
+{
+	const struct acc_call *k = &c->call[call];
+	for (uint32_t i = k->first; i <= k->last; i++)
+		if (c->item[i].call == call && c->item[i].kind == ACC_ITEM_TENSOR &&
+			acc_is_output(&c->item[i]))
+			return true;
+	return false;
+}
+
 /* The first call of a device-only stretch whose last call is this one: one of them replaced
  * what the bench does otherwise. Not one that only moves elements, where another computes. */
 static uint32_t
@@ -85,9 +97,21 @@ stretch(const struct acc_case *c, uint32_t call)
 		c->call[call - 1].backward == c->call[call].backward)
 		call--;
 	for (uint32_t i = call; i <= last; i++)
-		if (c->call[i].cls != ACC_OP_MOVE && c->call[i].cls != ACC_OP_ALLOC)
+		if (c->call[i].cls != ACC_OP_MOVE && c->call[i].cls != ACC_OP_ALLOC &&
+			gives_tensor(c, i))
 			return i;
 	return last;
+}
+
+static bool
+takes(const struct acc_case *c, uint32_t call, uint64_t id)
+{
+	const struct acc_call *k = &c->call[call];
+	for (uint32_t i = k->first; i <= k->last; i++)
+		if (c->item[i].call == call && c->item[i].kind == ACC_ITEM_TENSOR &&
+			acc_is_input(&c->item[i]) && c->item[i].id[ACC_A] == id)
+			return true;
+	return false;
 }
 
 /* Who is to blame for a bad input whose maker is fine: an op that overwrote it in place has
@@ -102,8 +126,12 @@ acc_overwriter(const struct scan *s, uint32_t call, const struct acc_item *it)
 		return call;
 	uint32_t other = c->item[q].call;
 	const struct acc_call *k = &c->call[other];
-	if (k->key[ACC_B] == NULL)
-		return stretch(c, other);
+	if (k->key[ACC_B] == NULL) {
+		/* Who only hands on what nobody made, as what the recorder does not know did, is not to blame. */
+		const uint32_t first = stretch(c, other);
+		return c->call[first].cls == ACC_OP_MOVE && takes(c, first, it->id[ACC_A]) ? call
+											   : first;
+	}
 	for (uint32_t i = k->first; i <= k->last; i++)
 		if (c->item[i].call == other && acc_is_input(&c->item[i]) && other != call &&
 			c->item[i].id[ACC_B] == it->id[ACC_B])

@@ -570,7 +570,8 @@ def score(folder, names, show, at=lambda kernels, first: any(k == first.split(".
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             lines = q.stdout.strip().split("\n\n")
             said = next((p for p in lines if not p.startswith("name ") and not p[:1].isdigit()), "")
-            where = said.split(": ")[0] if q.returncode == 1 else ""
+            # "process 7, step 0: " stands before a name where a recording says so
+            where = re.sub(r"^(?:(?:process|rank|step) \d+(?:, )?)+: ", "", said).split(": ")[0] if q.returncode == 1 else ""
             if fault == "right":
                 n["right"][0] += q.returncode != 0
                 n["right"][1] += 1
