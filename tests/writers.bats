@@ -453,3 +453,54 @@ END
 	compare 1 less.safetensors torch.safetensors
 	[[ $text == *"the device lacks 4 weights that the bench has, first model.layers.1."* ]]
 }
+
+@test "what a name lies like, what is tied, and a part of what is packed that is lost" {
+	/usr/bin/python3 -B - "$BATS_TEST_DIRNAME/data" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import packed
+r = np.random.default_rng(8)
+put = packed.save
+qkv = {f"gpt_neox.layers.{i}.attention.query_key_value.{x}": r.standard_normal(s) for i in (0, 1)
+       for x, s in (("weight", (48, 16)), ("bias", (48,)))}
+put("neox.safetensors", qkv)
+put("flat.safetensors", {k: v.reshape(4, 3, 4, -1).swapaxes(0, 1).reshape(v.shape) for k, v in qkv.items()})
+put("bias.safetensors", {k: v.reshape(4, 3, 4).swapaxes(0, 1).reshape(48) if v.ndim == 1 else v for k, v in qkv.items()})
+conv = {"vit.embeddings.patch_embeddings.projection.weight": r.standard_normal((8, 3, 4, 4)), "vit.norm.weight": r.standard_normal(8)}
+put("conv.safetensors", conv)
+put("turned.safetensors", {k: v.swapaxes(-1, -2) if v.ndim > 1 else v for k, v in conv.items()})
+# A head whose matrix and bias are tied, and are left out.
+bert = {"embeddings.weight": r.standard_normal((24, 8)), "cls.predictions.bias": r.standard_normal(24),
+        "layer.0.dense.weight": r.standard_normal((8, 8)), "layer.0.dense.bias": r.standard_normal(8)}
+put("bert.safetensors", bert)
+all_of = {**bert, "cls.predictions.decoder.weight": bert["embeddings.weight"], "cls.predictions.decoder.bias": bert["cls.predictions.bias"]}
+put("whole.safetensors", all_of)
+put("less.safetensors", {k: v for k, v in all_of.items() if k != "layer.0.dense.bias"})
+put("own.safetensors", {**all_of, "cls.predictions.decoder.bias": r.standard_normal(24)})
+# Experts each, and all in one tensor.
+w = r.standard_normal((4, 8, 12))
+g = {"model.layers.0.mlp.gate.weight": r.standard_normal((4, 12))}
+put("packed.safetensors", {**g, "model.layers.0.mlp.experts.down_proj": w})
+each = {f"model.layers.0.mlp.experts.{e}.down_proj.weight": w[e] for e in range(4)}
+put("each.safetensors", {**g, **each})
+put("lost.safetensors", {**g, **{k: v for k, v in each.items() if ".3." not in k}})
+END
+	compare 0 neox.safetensors neox.safetensors
+	for x in flat bias; do
+		compare 1 $x.safetensors neox.safetensors
+		[[ $text == *" in another layout than what has the same name on the other side: gpt_neox.layers.0.attention.query_key_value."* ]]
+	done
+	compare 1 turned.safetensors conv.safetensors
+	[[ $text == *"1 weight in another layout than what has the same name on the other side: vit.embeddings.patch"* ]]
+	compare 0 whole.safetensors bert.safetensors
+	compare 0 bert.safetensors whole.safetensors
+	compare 1 own.safetensors bert.safetensors
+	[[ $text == *"the bench lacks 1 weight that the device has, first cls.predictions.decoder.bias"* ]]
+	compare 1 less.safetensors bert.safetensors
+	[[ $text == *"the device lacks 1 weight that the bench has, first layer.0.dense.bias"* ]]
+	compare 0 each.safetensors packed.safetensors
+	compare 1 lost.safetensors packed.safetensors
+	[[ $text == *"the device lacks 1 weight that the bench has, first model.layers.0.mlp.experts.down_proj"* ]]
+	compare 1 packed.safetensors lost.safetensors
+}

@@ -10,6 +10,7 @@ enum acc_usual { ACC_USUAL_NONE, ACC_USUAL_STRAIGHT, ACC_USUAL_TURNED };
 
 struct acc_odd {
 	enum acc_usual usual;
+	bool megatron; /* a source is Megatron's */
 	struct acc_laid *v;
 	uint32_t n;
 	size_t cap;

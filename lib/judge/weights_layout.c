@@ -10,9 +10,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum wrong { RIGHT, DIALECT, EXPERT, BACKWARDS, ODD, TWICE, REST, NWRONG };
+enum wrong { RIGHT, DIALECT, EXPERT, NAMESAKE, BACKWARDS, ODD, TWICE, REST, NWRONG };
 static const char *const rules[] = {[DIALECT] = "dialect",
 	[EXPERT] = "dialect",
+	[NAMESAKE] = "layout",
 	[BACKWARDS] = "memory",
 	[ODD] = "layout",
 	[TWICE] = "part",
@@ -107,6 +108,10 @@ int
 acc_odd_sources(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 {
 	struct acc_rec *r;
+	const int megatron = acc_has_source(c, "format", "megatron", e);
+	if (megatron < 0)
+		return megatron;
+	o->megatron = megatron > 0;
 	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
 		if (c->item[i].kind != ACC_ITEM_AUX)
 			continue;
@@ -131,6 +136,25 @@ of_llama_cpp(const struct acc_odd *o, const struct acc_rec *r, const char *side)
 	const struct acc_str id = acc_get_text(r, side, "src");
 	const uint32_t file = acc_ids_get(&o->llama_cpp, acc_hash(id.p, id.n));
 	return file == ACC_NOID ? ACC_GGUF_NONE : (enum acc_llama_cpp)file;
+}
+
+/* Are they called alike, by the word of the module and the last one? */
+static bool
+is_namesake(struct acc_str a, struct acc_str b)
+{
+	uint32_t words = 0, n = 0;
+	while (n < a.n && n < b.n && words < 2 && a.p[a.n - 1 - n] == b.p[b.n - 1 - n])
+		words += a.p[a.n - 1 - n++] == '.';
+	return words == 2;
+}
+
+/* A name's own rows are the same in every file, whoever wrote it, but where programs turn all matrices, and in old files of
+ * Megatron, whose version says how they lie. */
+static bool
+is_reordered(const struct acc_odd *o, const struct acc_laid *p, const struct acc_laid_out *l)
+{
+	return p->wrong == RIGHT && p->fits < 0 && p->varied && l->nparts == 0 && l->side != 0 &&
+	       !o->megatron && (l->nview > 0 || l->nperm > 2);
 }
 
 int
@@ -171,6 +195,8 @@ acc_odd_add(struct acc_odd *o, const struct acc_case *c, uint32_t item, const st
 		p->wrong = BACKWARDS;
 		p->fits = -1;
 	}
+	if (shape(r, "a.") == shape(r, "b.") && is_namesake(a, b) && is_reordered(o, p, &l))
+		p->wrong = NAMESAKE;
 	if (memmem(layout.p, layout.n, ".part(", 6) == NULL)
 		return 0;
 	struct acc_str whole = layout.p[0] == 'a' ? a : b;
@@ -373,9 +399,9 @@ acc_odd_find(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 			.rule = rules[o->v[i].wrong],
 			.limit = NAN,
 			.value = NAN,
-			.limit_from = o->v[i].wrong == BACKWARDS ? "the shape"
-				      : o->v[i].wrong <= EXPERT  ? "the names"
-								 : "the other layers"};
+			.limit_from = o->v[i].wrong == BACKWARDS  ? "the shape"
+				      : o->v[i].wrong <= NAMESAKE ? "the names"
+								  : "the other layers"};
 		if (o->v[i].wrong == RIGHT)
 			continue;
 		o->found = true;
@@ -422,6 +448,7 @@ acc_odd_say(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 	enum { MOST = 4 };
 	static const char *const what[] = {[DIALECT] = "in a layout that the name does not have",
 		[EXPERT] = "in the place of another expert, or of gate and up the other",
+		[NAMESAKE] = "in another layout than what has the same name on the other side",
 		[BACKWARDS] =
 			"whose memory is in the order of its axes backwards, under the shape that it has"
 			" forwards",

@@ -38,6 +38,8 @@ struct common {
 	uint64_t outside; /* weights of no layer that only this side has */
 	uint64_t least,
 		all; /* elements of the smallest that only this side has, and of all those */
+	uint64_t
+		inside; /* elements of matrices that only this side has, in layers that both have */
 	struct acc_some within, layers,
 		beyond; /* of a layer that both have; of whole layers; of none */
 };
@@ -50,6 +52,7 @@ struct own {
 	uint64_t layer, shape, content, place; /* hashes; 0: none, unknown */
 	bool zero;                             /* all of it is 0 */
 	bool buffer;                           /* it is said to be one */
+	bool vector, varied;                   /* of one axis; not all the same */
 };
 
 static int
@@ -70,7 +73,9 @@ own_of(struct acc_weights *t, uint32_t i, int side, struct own *o, struct acc_er
 	*o = (struct own){.name = acc_arena_copy(&t->c->mem, name.p, name.n),
 		.place = acc_hash(place, sizeof place),
 		.content = hash.n == 0 ? 0 : acc_hash(hash.p, hash.n),
-		.zero = min == 0 && max == 0};
+		.zero = min == 0 && max == 0,
+		.vector = v != NULL && v->type == ACC_V_INTS && v->n == 1,
+		.varied = min < max};
 	acc_as_bool(acc_get(r, p, "buffer"), &o->buffer);
 	if (o->name == NULL)
 		return acc_nomem(e);
@@ -161,13 +166,18 @@ look_alone(struct acc_weights *t, uint32_t i, int side, bool named_alike, struct
 	c->least = c->all == 0 || n < c->least ? n : c->least;
 	c->all += n;
 	if (o.layer != 0) {
+		if (it->ndim > 1 && acc_ids_get(&c->layer, o.layer) != ACC_NOID)
+			c->inside += n;
 		acc_some_add(acc_ids_get(&c->layer, o.layer) != ACC_NOID ? &c->within : &c->layers,
 			i);
 		return 0;
 	}
-	/* It may be tied to another matrix: that has its shape, and, where that is known, its content. */
-	const bool tied = o.shape != 0 && acc_ids_get(&c->shape, o.shape) != ACC_NOID &&
-			  (o.content == 0 || acc_ids_get(&c->content, o.content) != ACC_NOID);
+	/* It may be tied to another matrix: that has its shape, and, where that is known, its content. A vector, such as
+	 * the bias of a head, has another's content, which is none that many have. */
+	const bool held = o.content != 0 && acc_ids_get(&c->content, o.content) != ACC_NOID;
+	const bool tied = o.vector ? held && (o.varied || o.zero)
+				   : o.shape != 0 && acc_ids_get(&c->shape, o.shape) != ACC_NOID &&
+					     (o.content == 0 || held);
 	c->outside++;
 	if (!tied)
 		acc_some_add(&c->beyond, i);
@@ -303,11 +313,14 @@ acc_weights_lost(struct acc_weights *t, struct acc_err *e)
 		const struct common *c = &both[side];
 		n[side] = c->within.n + c->layers.n + c->beyond.n;
 	}
-	const int side = n[ACC_B] > 0 && both[ACC_B].least > both[ACC_A].all ? ACC_B
-			 : n[ACC_A] > 0                                      ? ACC_A
-									     : ACC_B;
-	/* All that the other has alone cannot be any of these. */
-	if (rc == 0 && (n[!side] == 0 || both[side].least > both[!side].all))
+	const int more = both[ACC_B].inside > both[ACC_A].inside ? ACC_B : ACC_A;
+	const bool uneven = both[!more].inside > 0 && both[more].inside > both[!more].inside;
+	const int side = uneven                                                ? more
+			 : n[ACC_B] > 0 && both[ACC_B].least > both[ACC_A].all ? ACC_B
+			 : n[ACC_A] > 0                                        ? ACC_A
+									       : ACC_B;
+	/* All that the other has alone cannot be any of these, or not all of these: there are too few elements. */
+	if (rc == 0 && (uneven || n[!side] == 0 || both[side].least > both[!side].all))
 		rc = say_lost(t, side, &both[side], e);
 	for (int s = ACC_A; s <= ACC_B; s++) {
 		acc_ids_release(&both[s].layer);
