@@ -288,7 +288,7 @@ acc_weights_lost(struct acc_weights *t, struct acc_err *e)
 	while (first < t->c->nitem &&
 		(t->c->item[first].kind != ACC_ITEM_TENSOR || t->c->item[first].sides != 3))
 		first++;
-	if (first >= t->c->nitem || t->only[ACC_A].n + t->only[ACC_B].n == 0 || t->guessed.n > 0)
+	if (first >= t->c->nitem || t->only[ACC_A].n + t->only[ACC_B].n == 0)
 		return 0;
 	int rc = acc_recorded(t->c, &t->c->call[t->c->item[first].call], &how, e);
 	/* Other programs write weights, or tensors of any kind, in ways of their own. */
@@ -320,7 +320,8 @@ acc_weights_lost(struct acc_weights *t, struct acc_err *e)
 			 : n[ACC_A] > 0                                        ? ACC_A
 									       : ACC_B;
 	/* All that the other has alone cannot be any of these, or not all of these: there are too few elements. */
-	if (rc == 0 && (uneven || n[!side] == 0 || both[side].least > both[!side].all))
+	const bool sure = t->guessed.n == 0 || t->only[!side].n == 0;
+	if (rc == 0 && sure && (uneven || n[!side] == 0 || both[side].least > both[!side].all))
 		rc = say_lost(t, side, &both[side], e);
 	for (int s = ACC_A; s <= ACC_B; s++) {
 		acc_ids_release(&both[s].layer);

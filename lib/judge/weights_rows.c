@@ -94,8 +94,17 @@ acc_rows_of(struct acc_str name, enum acc_llama_cpp file)
 		for (size_t i = 0; i < sizeof meta / sizeof *meta; i++)
 			if (acc_str_starts(behind(s, 7), meta[i].word))
 				return meta[i].is;
+	/* Keras has the weights of a layer by number behind its name. */
+	char keras[512];
+	const char *vars = name.n == 0 ? NULL : memmem(name.p, name.n, "/vars/", 6);
+	if (vars != NULL && (size_t)(vars - name.p) + 2 < sizeof keras) {
+		const int n = snprintf(keras, sizeof keras, "%.*s.", (int)(vars - name.p), name.p);
+		s = (struct acc_str){keras, (uint32_t)n};
+	} else {
+		s = name;
+	}
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (acc_glob(rows[i].glob, name))
+		if (acc_glob(rows[i].glob, s))
 			return rows[i].is;
 	return (struct acc_named_rows){NULL, ACC_ROWS_ANY, -1};
 }
