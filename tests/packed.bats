@@ -279,3 +279,18 @@ END
 	run -1 accdiff -f json device.safetensors bench.safetensors
 	[ "$(jq -r 'select(.kind == "pair" and .rule == "values" and (.name | test("proj"))).name' <<<"$output")" = model.layers.0.mlp.up_proj.weight ]
 }
+
+@test "flat parameters of an optimizer are not counted as those of a model" {
+	/usr/bin/python3 -B - <<'END'
+import pickle
+import numpy as np
+w = {"model": {f"layers.{i}.weight": np.arange(6, dtype="f4").reshape(2, 3) + i for i in range(3)}}
+for name, groups in (("one", [list(w["model"])]), ("flat", [[0], [1]]), ("decay", [[0], [1]])):
+    with open(name + ".pkl", "wb") as f:
+        pickle.dump({**w, "optimizer": {"param_groups": [{"lr": 0.1, "weight_decay": 0.1 * (name == "decay"), "params": g} for g in groups]}}, f, 4)
+END
+	compare 0 one.pkl flat.pkl
+	compare 0 flat.pkl one.pkl
+	compare 1 decay.pkl flat.pkl
+	[[ $text == *"weight_decay is 0.1 on the device and 0.0 on the bench"* ]]
+}

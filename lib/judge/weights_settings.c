@@ -315,6 +315,22 @@ without_params(const struct acc_optim *x)
 	return n;
 }
 
+/* Has a side one flat parameter for each group, as ZeRO's universal checkpoint leaves them, and the other those that are in
+ * them? Then how many there are is no difference. */
+static bool
+is_flat(const struct acc_settings *s)
+{
+	uint32_t total[2] = {0, 0};
+	bool one[2] = {true, true};
+	for (int k = 0; k < 2; k++)
+		for (uint32_t i = 0; i < s->s[k].ng; i++) {
+			total[k] += s->s[k].g[i].nparam;
+			one[k] &= s->s[k].g[i].nparam == 1;
+		}
+	return s->paired == 0 &&
+	       ((one[0] && total[0] < total[1]) || (one[1] && total[1] < total[0]));
+}
+
 static int
 compare(struct acc_settings *s, struct acc_err *e)
 {
@@ -329,7 +345,7 @@ compare(struct acc_settings *s, struct acc_err *e)
 	if (rc < 0 || same)
 		return rc;
 	const bool by = s->paired == 0 || straight(s),
-		   groups = s->s[0].ng != s->s[1].ng && in_groups(s);
+		   groups = s->s[0].ng != s->s[1].ng && in_groups(s) && !is_flat(s);
 	rc = by ? by_group(s, e) : by_param(s, e);
 	const bool same_ranks = without_params(&s->s[0]) == without_params(&s->s[1]);
 	return rc < 0 || (s->differ == 0 && ((s->paired > 0 && same_ranks) || !groups))
