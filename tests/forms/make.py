@@ -438,6 +438,22 @@ form("placeless.log", "log", "losses without a step", "loguru", "logger.info",
      "2021-11-11 00:01:30.834 | INFO     | __main__:train:35 - validation acc: 0.5000\nbest loss: 0.1\n")
 form("chinese16.log", "log", "UTF-16 that begins in Chinese", "PowerShell 5", "Tee-Object",
      "loss 3 1 2.4 3 2.2", "\ufeff开始训练\n" + lines(lambda i: f"step {i}: loss {2.5 - i * .1:.1f}", (1, 2, 3)), "utf-16-le")
+form("barred.log", "log", "a bar of an evaluation", "tqdm", "set_postfix(loss=...)", "loss 8 1 3.9 8 3.2; eval_loss 4 4 2.9 8 2.7",
+     "".join("".join(f"\rEpoch {e}:  {b * 25:d}%|##| {b}/4 [00:01<00:04,  1.0it/s, loss={4 - e * .4 - b * .1:.1f}]" for b in (1, 2, 3, 4)) +
+             "".join(f"\rvalidating...:  {b * 50:d}%|##| {b}/2 [00:01<00:04,  1.0it/s, loss={3 - e * .1 - b * .1:.1f}]" for b in (1, 2)) + "\n"
+             for e in (0, 1)))
+form("headed.log", "log", "steps behind an epoch's own line", "anybody", "no total", "train_loss 9 20 3.3 180 2.5",
+     "".join(f"[2022-06-27 12:54:52,646]Epoch: 000{e}\n" + lines(
+         lambda b: f"[2022-06-27 12:55:01,248]iter:00{b * 20} loss_train: {3.7 - e * .3 - b * .1:.4f} time: 0.1974s", (1, 2, 3))
+         for e in (1, 2, 3)))
+form("remarked.log", "log", "a remark behind a name", "anybody", "brackets", "Avg_reward 3 1000 -13.5 3000 -11.5",
+     lines(lambda i: f"INFO | Episode   {i}000 | Avg reward (last 1000): {-14.5 + i:.2f} | Steps: {200 - i}", (1, 2, 3)))
+form("blanks.csv", "log", "names with blanks", "anybody", "a table whose steps have a name that is not known",
+     "Top_Fitness 3 1 14 3 16; Mean_Fitness 3 1 1.5 3 3.5",
+     "Generation,Top Fitness,Mean Fitness\n" + lines(lambda i: f"{i},{13 + i},{i + .5}", (1, 2, 3)))
+form("howlong.csv", "csv", "episodes and how long each was", "anybody", "-", "reward 5 6001 -10.5 7 -6.5",
+     "episode,reward,steps,win\n" + lines(lambda i: f"{(6001, 6002, 6003, 6, 7)[i - 1]},{i - 11.5},{(3602, 1126, 2072, 391, 7)[i - 1]},0", range(1, 6)))
+form("variable.sh", "shell", "a script in a variable", "anybody", "-", "alpha=0.5", "#!/bin/bash\nfor s in *.py; do\n  python3 $s --alpha 0.5\ndone\n")
 with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
     for row in sorted(ROWS):
         f.write("\t".join(c or "-" for c in row) + "\n")

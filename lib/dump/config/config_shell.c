@@ -286,6 +286,15 @@ container(struct script *sc, const struct acc_shell_word *w, uint32_t n, bool ma
 	return at;
 }
 
+/* python3 $script --alpha 1 */
+static bool
+is_script(const struct acc_shell_word *w, uint32_t i)
+{
+	return i > 0 && w[i].open && w[i].s.n > 1 && w[i].s.p[0] == '$' &&
+	       !is_unknown_list(&w[i]) &&
+	       (acc_str_is(w[i - 1].s, "python") || acc_str_is(w[i - 1].s, "python3"));
+}
+
 static int
 command(void *arg, const struct acc_shell_word *w, uint32_t n, bool maybe)
 {
@@ -302,7 +311,7 @@ command(void *arg, const struct acc_shell_word *w, uint32_t n, bool maybe)
 		bool module = i > 0 && acc_str_is(w[i - 1].s, "-m");
 		if (module ? !acc_str_starts(w[i].s, "torch.distributed") &&
 					!acc_str_starts(w[i].s, "accelerate")
-			   : acc_str_ends(w[i].s, ".py"))
+			   : acc_str_ends(w[i].s, ".py") || is_script(w, i))
 			at = i;
 	}
 	bool names_task = false; /* swift sft, llamafactory-cli train */

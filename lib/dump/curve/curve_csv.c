@@ -34,6 +34,7 @@ struct sheet {
 	bool part;         /* the column of steps is of a batch within its epoch */
 	struct log_count count;
 	struct dump_said said;
+	const char *head, *end; /* the file's first bytes */
 };
 
 static const char *const steps[] = {"step", "_step", "global_step", "iteration", "iter", "steps",
@@ -44,6 +45,7 @@ static const char *const steps[] = {"step", "_step", "global_step", "iteration",
 static const char *const part_steps[] = {"global_step", "total_timesteps", "total_steps",
 	"timesteps", "steps", "step", "iteration", "iter", NULL};
 static const char *const weak_steps[] = {"index", "epoch", "episode", NULL};
+static const char *const counted[] = {"episode", "index", NULL};
 static const char *const epochs[] = {"epoch", NULL};
 static const char *const parts[] = {"batch", "batch_idx", "batch_id", "i", NULL};
 static const char *const names_of[] = {"tag", "key", "metric", NULL};
@@ -113,6 +115,11 @@ roles(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 	s->name = s->stage = s->micro = s->run = s->scope = s->rank = s->shape = -1;
 	s->step = find(f, n, steps);
 	s->epoch = find(f, n, epochs);
+	/* "episode,reward,steps": how long each was. */
+	const int whole = find(f, n, counted);
+	if (s->step >= 0 && whole >= 0 &&
+		acc_csv_falls(s->head, s->end, whole) < acc_csv_falls(s->head, s->end, s->step))
+		s->step = whole;
 	if (s->step < 0 && s->epoch >= 0 && (s->step = find(f, n, parts)) >= 0)
 		s->part = true;
 	if (s->step < 0)
@@ -403,6 +410,8 @@ read_file(struct acc_dump_ctx *c, struct curve_file *f, const char *path, const 
 		const uint8_t *head;
 		const size_t n = acc_bytes_peek(f->b, &head);
 		const char sep = acc_csv_divides((const char *)head, (const char *)head + n);
+		s.head = (const char *)head;
+		s.end = s.head + n;
 		acc_csv_separator(s.csv, sep);
 		s.commas = sep == ';';
 	}

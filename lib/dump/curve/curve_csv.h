@@ -21,4 +21,7 @@ struct acc_str acc_csv_kind(struct acc_str stem);
 /* What divides the names in a file's first line. */
 char acc_csv_divides(const char *p, const char *end);
 
+/* How often a number of this column falls, in a file's first bytes. */
+unsigned acc_csv_falls(const char *head, const char *end, int column);
+
 #endif

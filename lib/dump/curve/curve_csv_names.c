@@ -73,3 +73,29 @@ acc_csv_divides(const char *p, const char *end)
 	       : memchr(p, '\t', n) != NULL        ? '\t'
 						   : ',';
 }
+
+unsigned
+acc_csv_falls(const char *head, const char *end, int column)
+{
+	const char sep = acc_csv_divides(head, end);
+	unsigned fell = 0;
+	bool any = false;
+	double before = 0;
+	for (const char *p = head, *nl;
+		p < end && (nl = memchr(p, '\n', (size_t)(end - p))) != NULL; p = nl + 1) {
+		struct acc_literal v;
+		const char *q = p, *stop;
+		for (int k = 0; k < column && q != NULL; k++)
+			q = (q = memchr(q, sep, (size_t)(nl - q))) == NULL ? NULL : q + 1;
+		if (q == NULL)
+			continue;
+		stop = memchr(q, sep, (size_t)(nl - q));
+		const struct acc_str cell = {q, (uint32_t)((stop == NULL ? nl : stop) - q)};
+		if (!acc_literal_all(acc_str_trim(cell), &v))
+			continue;
+		fell += any && v.v < before;
+		any = true;
+		before = v.v;
+	}
+	return fell;
+}

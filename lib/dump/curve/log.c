@@ -453,6 +453,9 @@ survey(struct log_reader *g, const uint8_t *p, size_t n)
 	g->count.anew = d.count.anew;
 	g->guess.ordinal = d.guess.ordinal;
 	g->guess.stepless = d.guess.stepless;
+	/* Where steps go on over epochs, they fall only where a run begins. */
+	g->guess.headed = d.guess.headers_fell >= LOG_ONWARD &&
+			  d.guess.headers_fell > d.guess.headers / 2;
 	g->guess.in_episode = d.guess.in_episode;
 	g->bar.of = d.bar.clumped ? 0 : d.bar.of;
 }

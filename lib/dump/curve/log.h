@@ -61,12 +61,16 @@ struct log_guess {
 		uint64_t key;
 		double v;
 	} was[64];
-	unsigned falls;     /* lines whose step is none behind that of the line before */
-	int64_t at;         /* the step of the last number, also of an evaluation */
-	int64_t train_of;   /* steps of an epoch, as lines of training say it; 0: none did */
-	bool by_epoch;      /* its last line named an epoch alone */
-	bool evaluates;     /* "Eval begin...": lines with another number of steps are of that */
-	bool has_box_epoch; /* this box has no step, but an epoch: */
+	bool headed;          /* steps begin anew behind lines with nothing but an epoch */
+	bool header_last;     /* such a line came, and no step since */
+	unsigned headers,     /* such lines with steps behind them; */
+		headers_fell; /* these are no further than the one before */
+	unsigned falls;       /* lines whose step is none behind that of the line before */
+	int64_t at;           /* the step of the last number, also of an evaluation */
+	int64_t train_of;     /* steps of an epoch, as lines of training say it; 0: none did */
+	bool by_epoch;        /* its last line named an epoch alone */
+	bool evaluates;       /* "Eval begin...": lines with another number of steps are of that */
+	bool has_box_epoch;   /* this box has no step, but an epoch: */
 	int64_t box_epoch;
 };
 
@@ -127,6 +131,7 @@ struct log_reader {
 	uint64_t points;
 	bool has_step;
 	int64_t step;    /* of the last line that named one */
+	int64_t printed; /* as it stood there */
 	int64_t lists;   /* of norms since then */
 	int64_t ordinal; /* lines so far that name no step */
 	bool so_far;     /* they are of a part of an evaluation: those of the whole follow */

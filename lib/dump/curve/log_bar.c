@@ -5,6 +5,7 @@
  *
  * Only of a log where no trainer prints lines: those are what it wants to be read. */
 #include "dump/curve/log_pairs.h"
+#include "dump/curve/log_place.h"
 
 /* "| 45/100 [": the step within the bar, its length (0: unknown), and what follows. */
 static const char *
@@ -70,12 +71,18 @@ bar(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	int found = comma == NULL ? 0 : acc_log_pairs(acc_log_from(s, comma), f, LOG_PAIRS);
 	if (found == 0)
 		return 0;
-	int64_t step = step_of(s, p, n, of);
-	acc_log_step(g, step);
+	/* "validating:  5%|": of the step that training is at, the last of the bar counts. */
+	const char *percent = memchr(s.p, '|', s.n), *mode = "";
+	if (percent != NULL)
+		mode = acc_log_mode((struct acc_str){s.p, (uint32_t)(percent - s.p)});
+	const int64_t step = *mode != '\0' && g->has_step ? g->step : step_of(s, p, n, of);
+	g->so_far = *mode != '\0';
+	if (*mode == '\0')
+		acc_log_step(g, step);
 	for (int i = 0; i < found; i++) {
 		int rc = acc_str_is(f[i].key, "v_num")
 				 ? 0
-				 : acc_log_put(g, "", f[i].key, step, &f[i].v, CURVE_GUESS, e);
+				 : acc_log_put(g, mode, f[i].key, step, &f[i].v, CURVE_GUESS, e);
 		if (rc < 0)
 			return rc;
 	}

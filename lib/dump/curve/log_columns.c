@@ -44,13 +44,28 @@ numbers(struct acc_str s, struct acc_literal v[COLUMNS])
 	return n;
 }
 
+/* The next name of a header; where commas divide names, blanks do not. */
+static bool
+name(struct acc_str *s, char comma, struct acc_str *out)
+{
+	if (comma == '\0')
+		return cell(s, out);
+	const char *end = s->p + s->n, *q = s->n == 0 ? NULL : memchr(s->p, comma, s->n);
+	*out = acc_str_trim((struct acc_str){s->p, (uint32_t)((q == NULL ? end : q) - s->p)});
+	*s = q == NULL ? (struct acc_str){end, 0} : acc_log_from(*s, q + 1);
+	return out->n > 0;
+}
+
 /* The name of column i, counted from 0: of the line above the numbers, if it has as many. */
 static struct acc_str
 name_of(const struct log_guess *u, int i, int n, char buf[24])
 {
 	struct acc_str s = acc_str(u->header), c, found = {NULL, 0};
+	const char comma = strchr(u->header, ',') != NULL   ? ','
+			   : strchr(u->header, ';') != NULL ? ';'
+							    : '\0';
 	int k = 0;
-	for (; cell(&s, &c); k++)
+	for (; name(&s, comma, &c); k++)
 		if (k == i)
 			found = c;
 	if (k == n && found.n > 0)

@@ -142,10 +142,19 @@ settle_place(struct log_reader *g, struct acc_str s, struct log_place *at, const
 			g->guess.stepped = at->has_step && !at->has_epoch;
 			g->guess.place = at->has_epoch ? at->epoch : at->step;
 			g->guess.mode = acc_log_mode(s);
+			g->guess.header_last = !g->guess.stepped;
 		}
 		return false;
 	}
-	if (found && !at->has_epoch && g->guess.placed && !g->guess.stepped && at->of > 0) {
+	const bool in_epoch = found && !at->has_epoch && g->guess.placed && !g->guess.stepped;
+	if (in_epoch && g->guess.header_last) {
+		g->guess.header_last = false;
+		g->guess.headers += g->has_step;
+		g->guess.headers_fell += g->has_step && at->step <= g->printed;
+	}
+	if (found && at->has_step)
+		g->printed = at->step;
+	if (in_epoch && (at->of > 0 || g->guess.headed)) {
 		at->has_epoch = at->anew = true;
 		at->epoch = g->guess.place;
 		return true;

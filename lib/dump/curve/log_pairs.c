@@ -85,6 +85,20 @@ counted_word(struct acc_str w, const char *end)
 	return q + 1 < end && (*q == ':' || *q == '=') ? p : NULL;
 }
 
+/* "Avg reward (last 1000): -5": behind a remark in brackets that a sign follows, else p. */
+static const char *
+behind_remark(const char *p, const char *end)
+{
+	const char *q = p;
+	while (q < end && *q == ' ')
+		q++;
+	if (q == end || *q != '(')
+		return p;
+	while (q < end && *q != ')' && q - p < 32)
+		q++;
+	return end - q > 1 && *q == ')' && (q[1] == ':' || q[1] == '=') ? q + 1 : p;
+}
+
 /* What stands between a name and its value: blanks, quotes, a bracket, one of : and =. */
 static const char *
 marks(const char *p, const char *end)
@@ -143,7 +157,10 @@ acc_log_pairs(struct acc_str s, struct log_pair *out, int max)
 		for (stop = q; stop > p && (stop[-1] == '-' || stop[-1] == '.'); stop--)
 			;
 		const char *number = counted_word((struct acc_str){p, (uint32_t)(q - p)}, end),
-			   *v = marks(q < end && (*q == ':' || *q == '=') ? q : stop, end);
+			   *v = marks(q < end && (*q == ':' || *q == '=')
+					      ? q
+					      : behind_remark(stop, end),
+				   end);
 		const char *after = v > stop && number == NULL ? acc_log_number(v, end, &out[n].v)
 							       : NULL;
 		const bool filler = is_filler((struct acc_str){p, (uint32_t)(q - p)});

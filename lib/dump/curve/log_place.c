@@ -426,7 +426,8 @@ acc_log_mode(struct acc_str s)
 			continue;
 		}
 		/* A part of a file's name is no word. */
-		if ((p > s.p && p[-1] == '.') || (q < end && *q == '.'))
+		if ((p > s.p && p[-1] == '.') ||
+			(q < end && *q == '.' && !(q + 1 < end && q[1] == '.')))
 			continue;
 		if (ACC_LOG_IS(w, val))
 			return "val/";
