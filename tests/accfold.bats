@@ -796,3 +796,20 @@ culprit() {
 	run -2 --separate-stderr accdiff --expect-ranks 3 pp2-noise one
 	[ "$stderr" = 'accdiff: device: of 3 ranks of the device 1 is missing: 2' ]
 }
+
+# fold_turns.tar.xz was made by
+#	python3 tests/record/meshes.py F --level 1 one ppdp ppdp-sum     (PyTorch 2.15; as one, right and sum)
+@test "stages that are neighbours, each over ranks that stand apart" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xJf "$DATA/fold_turns.tar.xz"
+	run -0 accfold --print-layout -b one right
+	[ "${lines[1]}" = "mesh turns=2 stages=2 batches=2 ranks=2" ]
+	# What was printed is what is taken.
+	echo "$output" >layout
+	accfold -b one right | accfmt --json >found
+	accfold --layout layout -b one right | accfmt --json | diff found -
+	run -0 accdiff right one
+	[[ $output == *"300 op calls compared: none adds more error"* ]]
+	run -1 accdiff sum one
+	[[ $output == *"Tensor.__rdiv__.0.forward"*"at meshes.py:236 in clip"* ]]
+}

@@ -32,6 +32,7 @@ acc_fold_both(struct acc_fold *f, struct acc_err *e)
 		.roots = f->roots,
 		.groups = 1,
 		.apart = 1,
+		.turns = 1,
 		.whole = true};
 	f->reference = (struct fold_side){0};
 	return 0;

@@ -21,7 +21,7 @@ struct trial {
 	uint32_t stages; /* so many; 0: any number */
 	struct fold_mesh best,
 		device; /* device: of a reference that is several ranks, that of the device */
-	uint32_t apart; /* of the best */
+	uint32_t apart, turns; /* of the best */
 	double score;
 	bool shares; /* each stage of it has a part of the reference */
 	struct acc_err *e;
@@ -75,6 +75,7 @@ try_mesh(struct trial *t, const struct fold_mesh *m)
 		t->shares = shares;
 		t->best = *m;
 		t->apart = t->f->apart;
+		t->turns = t->f->turns;
 	}
 	return rc;
 }
@@ -129,21 +130,45 @@ try_axes(struct trial *t, uint32_t ranks, uint32_t axes, uint32_t micro)
 	return rc;
 }
 
-/* The same steps in groups of ranks that are so far apart. */
+/* The same steps in groups of ranks that are so far apart, and with so many neighbours that are stages. */
 static int
-regroup(struct acc_fold *f, uint32_t apart, struct acc_err *e)
+regroup(struct acc_fold *f, uint32_t apart, uint32_t turns, struct acc_err *e)
 {
-	if (f->apart == apart && f->nstep > 0)
+	if (f->apart == apart && f->turns == turns && f->nstep > 0)
 		return 0;
 	acc_fold_steps_free(f);
 	f->apart = apart;
+	f->turns = turns;
 	return acc_fold_steps(f, &no_mesh, e);
+}
+
+/* Where neighbours do different things: the ranks of a stage may stand apart, and its batch be split over them. */
+static int
+try_turns(struct trial *t, uint32_t ranks, uint32_t micro)
+{
+	struct acc_fold *f = t->f;
+	int rc = 0;
+	if (f->groups > 1 || acc_fold_abreast(f) != 1)
+		return 0;
+	for (uint32_t stages = 2; stages < ranks && rc == 0; stages++) {
+		if (ranks % stages != 0)
+			continue;
+		t->stages = stages;
+		rc = regroup(f, 1, stages, t->e);
+		for (uint32_t axes = 1; axes <= 2 && rc == 0; axes++) {
+			rc = try_axes(t, ranks, axes, 1);
+			if (rc == 0 && micro > 1)
+				rc = try_axes(t, ranks, axes + 1, micro);
+		}
+	}
+	t->stages = 0;
+	return rc;
 }
 
 static int
 find_mesh(struct acc_fold *f, uint32_t ranks, struct acc_err *e)
 {
-	struct trial t = {.f = f, .use = try_mesh, .apart = 1, .e = e};
+	struct trial t = {.f = f, .use = try_mesh, .apart = 1, .turns = 1, .e = e};
 	int rc = 0;
 	uint32_t micro = batches(f, ranks);
 	f->brief = TRIED / ranks > TRIED_LEAST ? TRIED / ranks : TRIED_LEAST;
@@ -151,14 +176,15 @@ find_mesh(struct acc_fold *f, uint32_t ranks, struct acc_err *e)
 		for (uint32_t apart = 1; apart <= f->groups && rc == 0; apart++) {
 			if (f->groups % apart != 0)
 				continue;
-			rc = regroup(f, apart, e);
+			rc = regroup(f, apart, 1, e);
 			rc = rc < 0 ? rc : try_axes(&t, ranks, axes, 1);
 			if (rc == 0 && micro > 1)
 				rc = try_axes(&t, ranks, axes, micro);
 		}
+	rc = rc < 0 ? rc : try_turns(&t, ranks, micro);
 	f->brief = 0;
 	f->mesh = t.best;
-	rc = rc < 0 ? rc : regroup(f, t.apart, e);
+	rc = rc < 0 ? rc : regroup(f, t.apart, t.turns, e);
 	return rc < 0 ? rc : t.score > 0;
 }
 

@@ -71,8 +71,9 @@ add_step(struct acc_fold *f, const struct place *o, uint32_t n, uint32_t group, 
 	if (t->segment == NULL)
 		return acc_nomem(e);
 	const uint32_t first = group / f->apart * members * f->apart + group % f->apart;
+	const uint32_t turns = members % f->turns == 0 ? f->turns : 1, ranks = members / turns;
 	for (uint32_t k = 0; k < members; k++)
-		t->segment[k] = o[first + k * f->apart].i;
+		t->segment[k] = o[first + (k % ranks * turns + k / ranks) * f->apart].i;
 	return 0;
 }
 

@@ -253,6 +253,9 @@ struct acc_fold {
 	/* Each of so many groups of the device's ranks is a rank of the reference, in order; those of a
 	 * group are `apart` ranks apart, such as 0 and 2, 1 and 3. */
 	uint32_t groups, apart;
+	/* So many stages are neighbours, such as ranks 0 and 1, and each rank of a stage comes that many ranks after
+	 * the one before it; 1: the ranks of a stage stand together. */
+	uint32_t turns;
 	struct fold_mesh mesh; /* of a group */
 	bool whole;            /* the reference, too, becomes one rank */
 	uint32_t brief;   /* so many first op calls alone are matched: a mesh is chosen; 0: all */

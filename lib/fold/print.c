@@ -106,6 +106,7 @@ acc_fold_print(struct acc_fold *f, struct acc_buf *text, struct acc_err *e)
 	rc |= f->both == NULL ? 0 : print_mesh(&f->both->mesh, text);
 	rc |= add(text, "mesh ");
 	rc |= f->groups > 1 ? add(text, "groups=%u apart=%u ", f->groups, f->apart) : 0;
+	rc |= f->turns > 1 ? add(text, "turns=%u ", f->turns) : 0;
 	rc |= print_mesh(&f->mesh, text);
 	for (uint32_t i = 0; i < f->ncls && rc >= 0; i++)
 		/* What no call of a line speaks for is decided call by call. */
@@ -203,6 +204,12 @@ parse_groups(struct acc_fold *f, struct acc_str *s)
 }
 
 static bool
+parse_turns(struct acc_fold *f, struct acc_str *s)
+{
+	return !acc_str_starts(*s, "turns=") || number_behind(s, "turns=", &f->turns);
+}
+
+static bool
 parse_hex(struct acc_str s, uint64_t *v)
 {
 	*v = 0;
@@ -229,7 +236,8 @@ parse_line(struct acc_fold *f, struct acc_str s, struct acc_err *e)
 	if (first.n == 0)
 		return 0;
 	if (acc_str_is(first, "mesh")) {
-		f->mesh_given = parse_groups(f, &s) && parse_mesh(s, &f->mesh);
+		f->mesh_given = parse_groups(f, &s) && parse_turns(f, &s) &&
+				parse_mesh(s, &f->mesh);
 		return f->mesh_given ? 0
 				     : acc_fail(e, ACC_EFORMAT,
 					       "the mesh is not as in"

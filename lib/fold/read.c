@@ -15,7 +15,7 @@ acc_fold_open(const char *tmpdir, struct acc_err *e)
 		acc_nomem(e);
 		return NULL;
 	}
-	f->groups = f->apart = 1;
+	f->groups = f->apart = f->turns = 1;
 	f->spool = acc_spool_open(tmpdir, e);
 	if (f->spool == NULL) {
 		acc_fold_close(f);
