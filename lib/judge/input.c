@@ -181,6 +181,9 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 		/* A gradient on its way to the optimizer may have been added to or scaled. */
 		if (!k->backward && !k->module && s->nrecent[true] > 0)
 			x.cause = fmax(x.cause, acc_gradients_error(s, i));
+		/* A number there, as their norm, is made of all of them, of which not all need have been compared. */
+		if (!k->backward && !k->module && s->nrecent[true] > 0 && it->count == 1)
+			x.cause = fmax(x.cause, acc_recent(s, true));
 	}
 	if (it->measure == ACC_BY_STAT)
 		l.floor += acc_statistic_rounding(p != ACC_NOCALL

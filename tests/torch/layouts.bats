@@ -4,10 +4,12 @@ load ../helper
 setup_file() {
 	"$PYTHON" -W ignore "$ROOT/tests/record/meshes.py" "$BATS_FILE_TMPDIR/meshes" --level 1 one tpdp tpfsdp hsdp tpdp-lost \
 		>"$BATS_FILE_TMPDIR/said" 2>&1 || { tail -n 20 "$BATS_FILE_TMPDIR/said"; return 1; }
+	"$PYTHON" -W ignore "$ROOT/tests/record/meshes.py" "$BATS_FILE_TMPDIR/full" one.bf16 fsdp.bf16 \
+		>"$BATS_FILE_TMPDIR/said" 2>&1 || { tail -n 20 "$BATS_FILE_TMPDIR/said"; return 1; }
 	"$PYTHON" -W ignore "$ROOT/tests/record/layouts.py" "$BATS_FILE_TMPDIR/again" --level 1 fsdp >"$BATS_FILE_TMPDIR/said" 2>&1 ||
 		{ tail -n 20 "$BATS_FILE_TMPDIR/said"; return 1; }
 	"$PYTHON" -W ignore "$ROOT/tests/record/layouts.py" "$BATS_FILE_TMPDIR" --level 1 one ddp fsdp tp pipe hand-nosync tp-lost \
-		cp-pos >"$BATS_FILE_TMPDIR/said" 2>&1 || { tail -n 20 "$BATS_FILE_TMPDIR/said"; return 1; }
+		cp-pos fsdp-sum fsdp-scale fsdp-nosync fsdp-stale >"$BATS_FILE_TMPDIR/said" 2>&1 || { tail -n 20 "$BATS_FILE_TMPDIR/said"; return 1; }
 }
 
 setup() {
@@ -28,6 +30,24 @@ setup() {
 	run -0 accdiff again/fsdp.1 fsdp.1
 	[[ $output == *"none adds more error"* ]]
 	[ "$(accdump-read fsdp.1 | accfmt --tsv --no-header -c key | grep -c '^Torch.ops.fsdp.all_gather_copy_in')" -ge 2 ]
+}
+
+@test "DDP against FSDP2 of one program: right, and four faults, by statistics" {
+	run -0 accdiff fsdp.1 ddp.1
+	[[ $output == *"248 op calls compared: none adds more error"*"(248 identical)"* ]]
+	run -1 accdiff fsdp-sum.1 ddp.1
+	[[ $output == *"Functional.sgd.0.forward: input 1.0 is off"*"the device's norm 2 times the bench's, as in 38 of 38 of its list"* ]]
+	run -1 accdiff ddp.1 fsdp-sum.1
+	run -1 accdiff fsdp-nosync.1 ddp.1
+	[[ $output == *"Functional.sgd.0.forward: no tensor is given to it on the device"* ]]
+	for fault in scale:Functional.cross_entropy.0.backward stale:Functional.linear.4.forward; do
+		run -1 accdiff "fsdp-${fault%:*}.1" ddp.1
+		[[ $output == *"${fault#*:}"* ]]
+	done
+}
+
+@test "FSDP2 in bf16 against one process in bf16: the norm of its gradients is as far off as these are" {
+	run -0 accdiff full/fsdp.bf16 full/one.bf16
 }
 
 @test "layouts that are wrong: no reduction, one of a product's missing, positions from 0 on each rank" {
