@@ -250,8 +250,8 @@ PYTHON ?= python3
 # Each call of each program to the system fails once, and members of the pipeline are killed; what
 # must hold of any dump is tried on random ones; gcc and clang give the same bytes; the metrics of
 # random tensors are those of exact arithmetic (where PYTHON has numpy); all tests under sanitizers, what each reader
-# makes of the fixtures through each program and format, what reports say to type next, and 10 minutes of each
-# fuzz target; and for 64-bit ARM (where there is an emulator).
+# makes of the fixtures through each program and format, what reports say to type next, threads under ThreadSanitizer,
+# and 10 minutes of each fuzz target; and for 64-bit ARM (where there is an emulator).
 check-long: all $(FAULTS)
 	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/faults/sweep
 	BIN=$(abspath $(BIN)) tests/faults/kill 1000
@@ -269,6 +269,8 @@ check-long: all $(FAULTS)
 	if command -v clang; then $(MAKE) CC=clang SAN=address,undefined B=build-san-clang all && \
 		BIN=$(abspath build-san-clang/bin) tests/through; else BIN=$(abspath build-san/bin) tests/through; fi
 	BIN=$(abspath $(BIN)) tests/nexts
+	$(MAKE) SAN=thread B=build-thread all
+	BIN=$(abspath build-thread/bin) B=$(abspath build-thread) tests/threads
 	if command -v clang; then $(MAKE) fuzz TIME=600; else echo "skipped: make fuzz, which needs clang"; fi
 	if command -v aarch64-linux-gnu-gcc && command -v qemu-aarch64-static; then .ci/arm64; \
 	else echo "skipped: .ci/arm64, which needs gcc-aarch64-linux-gnu and qemu-user-static"; fi
