@@ -36,6 +36,19 @@ samples() { # file, jq filter over the fixture's samples
 	done
 }
 
+@test "TRL's completions, of parquet made JSON: texts, which join" {
+	# As accrecord.samples writes the columns of completions_NNNNN.parquet of TRL 1.16.
+	for i in 0 1; do
+		echo "{\"step\": 4, \"prompt\": \"p$i\", \"completion\": \"w1 w$i\", \"reward_len\": 0.5, \"advantage\": -0.7}"
+	done >a.jsonl
+	jq -c '.prompt = [{role: "user", content: .prompt}]' a.jsonl >chat.jsonl
+	[ "$(accdump-read a.jsonl | accfmt --json | jq -r 'select(.kind == "sample") | "\(.step) \(.prompt) \(.response)"' | paste -sd ';')" = "4 p0 w1 w0;4 p1 w1 w1" ]
+	[ "$(said a.jsonl a.jsonl)" = "clean ids" ]
+	[ "$(said chat.jsonl chat.jsonl)" = "clean ids" ]
+	jq -c '.completion += " w9"' a.jsonl >b.jsonl
+	run -1 bash -c 'accalign a.jsonl b.jsonl | acctoken >/dev/null'
+}
+
 @test "answers of llama.cpp's server and of ONNX Runtime, recorded, beside transformers" {
 	# Tokens that end within a character have no entry (llama-probs-skip-bytes): their place is found by the ids.
 	[ "$(said "$R/llama.jsonl" "$R/llama_trainer.jsonl" --preset fp16)" = $'clean noise\nunmatched tokens' ]

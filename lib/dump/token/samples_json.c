@@ -315,6 +315,15 @@ is_verl(const uint8_t *p, size_t n)
 	       (memmem(p, n, "\"score\":", 8) != NULL || memmem(p, n, "\"step\":", 7) != NULL);
 }
 
+/* So have TRL's completions, which come as parquet. */
+static bool
+is_trl(const uint8_t *p, size_t n)
+{
+	return memmem(p, n, "\"prompt\":", 9) != NULL &&
+	       memmem(p, n, "\"completion\":", 13) != NULL &&
+	       memmem(p, n, "\"advantage\":", 12) != NULL;
+}
+
 static bool
 is_answer(const uint8_t *p, size_t n)
 {
@@ -344,8 +353,8 @@ look(const struct acc_probe *p, const char *name)
 	while (n > 0 && i < (size_t)n && head[i] != '\0' && strchr(" \t\r\n", head[i]) != NULL)
 		i++;
 	if (n > 0 && i < (size_t)n && (head[i] == '{' || head[i] == '[') &&
-		(is_verl(head, (size_t)n) || is_answer(head, (size_t)n) ||
-			acc_sample_named(head, (size_t)n)))
+		(is_verl(head, (size_t)n) || is_trl(head, (size_t)n) ||
+			is_answer(head, (size_t)n) || acc_sample_named(head, (size_t)n)))
 		sure = 98;
 	free(head);
 	return sure;
