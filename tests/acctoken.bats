@@ -134,6 +134,10 @@ ids-end@.response_ids = .response_ids[:5] | .logprobs = .logprobs[:5] | .respons
 ids-vocabulary@.response_ids[3] = -100@id -100
 ids@.response_ids[3] = 91@part at token 3
 END
+	# Both texts, where the engine tells them.
+	jq -c '.[] | .meta_info.output_token_logprobs |= map([.[0], .[1], "w\(.[1])"])' "$R/sglang.json" >a.jsonl
+	jq -c '.meta_info.output_token_logprobs[3] |= [.[0], 91, " é"] | .text += "x"' a.jsonl >b.jsonl
+	[[ "$(text a.jsonl b.jsonl ids)" == *"part at token 3: id 70 \"w70\" in the rollout, 91 \" é\" in the trainer" ]] || { text a.jsonl b.jsonl ids; false; }
 	# Log-probabilities behind an id that parts are of another context.
 	samples t.jsonl '.response_ids[3] = 91 | .logprobs = .logprobs[:3] + (.logprobs[3:] | map(. - 1))'
 	accalign "$R/hand.jsonl" t.jsonl | acctoken --all | accfmt --json | jq -es '[.[] | select(.kind == "sample") | .["tok.n"] == 3 and .["tok.rms"] == 0] | length == 6 and all'

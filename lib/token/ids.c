@@ -232,6 +232,16 @@ token_text(const struct tok_side *s, size_t i, struct acc_arena *m)
 	return "";
 }
 
+/* An id, and its text where the engine told it; "" without memory, which the arena remembers. */
+static const char *
+id_text(const struct tok_side *s, size_t i, int64_t id, struct acc_arena *m)
+{
+	const char *text = token_text(s, i, m);
+	const char *both = acc_arena_printf(m, "%lld%s%s", (long long)id,
+		text[0] != '\0' ? " " : "", text);
+	return both == NULL ? "" : both;
+}
+
 static void
 part_response(const struct tok_side *a, const struct tok_side *b, size_t na, size_t nb, size_t p,
 	struct tok_parting *w, struct acc_arena *m)
@@ -272,18 +282,17 @@ part_response(const struct tok_side *a, const struct tok_side *b, size_t na, siz
 	} else if (texts) {
 		w->how = PART_RETOKENISED;
 		w->text = acc_say(m,
-			"the response has the same text and other ids from token %zu on (%lld in the rollout,"
-			" %lld in the trainer): it was tokenised anew, and in another way",
-			p, (long long)x, (long long)y);
+			"the response has the same text and other ids from token %zu on (%s in the rollout,"
+			" %s in the trainer): it was tokenised anew, and in another way",
+			p, id_text(a, p, x, m), id_text(b, p, y, m));
 	} else {
 		w->how = PART_OTHER;
 		w->text =
 			a->ids != NULL && b->ids != NULL
 				? acc_say(m,
-					  "the responses part at token %zu: id %lld%s in the rollout, %lld%s in the"
+					  "the responses part at token %zu: id %s in the rollout, %s in the"
 					  " trainer",
-					  p, (long long)x, token_text(a, p, m), (long long)y,
-					  token_text(b, p, m))
+					  p, id_text(a, p, x, m), id_text(b, p, y, m))
 				: acc_say(m,
 					  "the responses part at token %zu: %s in the rollout, %s in the trainer",
 					  p, token_text(a, p, m), token_text(b, p, m));

@@ -56,6 +56,9 @@ triples(struct sample *s, const struct jnode *list, enum sample_role logp, enum 
 		int rc = acc_sample_add(s, logp, l, e);
 		if (rc == 0)
 			rc = acc_sample_add(s, id, i, e);
+		if (rc == 0 && id == SAMPLE_RESPONSE && second->next != NULL &&
+			second->next->type == ACC_JSON_STRING)
+			rc = acc_sample_token(s, second->next->s, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -185,9 +188,10 @@ one(struct sample *s, const struct jnode *n, bool ids, struct acc_err *e)
 	double l, id;
 	if (!jtree_is_object(n) || !logprob(n, &l))
 		return acc_fail(e, ACC_EFORMAT, "a token without logprob");
-	int rc = ids && number(jtree_get(n, "id"), &id)
-			 ? acc_sample_add(s, SAMPLE_RESPONSE, id, e)
-			 : token(s, acc_jtree_text(jtree_get(n, "token")), ids, e);
+	const bool told = ids && number(jtree_get(n, "id"), &id);
+	int rc = told ? acc_sample_add(s, SAMPLE_RESPONSE, id, e) : 0;
+	if (rc == 0)
+		rc = token(s, acc_jtree_text(jtree_get(n, "token")), ids && !told, e);
 	if (rc == 0)
 		rc = acc_sample_add(s, SAMPLE_ROLLOUT, l, e);
 	if (t == NULL)

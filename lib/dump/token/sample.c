@@ -401,7 +401,7 @@ fill(struct acc_rec *r, const struct sample *s, const struct shaped *w, struct a
 		rc = acc_add(r, "", "cached", acc_int(s->number[SAMPLE_CACHED]));
 	if (rc == 0 && w->ids != NULL)
 		rc = put_ints(r, "ids", w->ids, w->n, m);
-	if (rc == 0 && w->ids == NULL && s->ntoken > 0)
+	if (rc == 0 && s->ntoken > 0 && s->ntoken == w->n - w->start)
 		rc = acc_add(r, "", "tokens", acc_texts(s->token, (uint32_t)s->ntoken));
 	for (int k = 0; k < 3 && rc == 0; k++)
 		if (w->logp[k] != NULL)
