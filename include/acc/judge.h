@@ -121,8 +121,8 @@ struct acc_item {
 	bool guessed : 1;  /* the pairing of its op calls is not certain */
 	bool masked : 1;   /* hidden scores, of which a softmax leaves nothing: see masked.c */
 	bool hides : 1;    /* a side's tool is known to lose the NaN that both were given */
-	bool lawful : 1;   /* off by no more than the formula of a side's tool rounds: see coarse.c */
-	bool apart : 1;    /* of two programs, no pair: see healed.c */
+	bool lawful : 1; /* off by no more than the formula of a side's tool rounds: see coarse.c */
+	bool apart : 1;  /* of two programs, no pair: see healed.c */
 	bool ordered : 1; /* of two programs, an input that nobody computed, and the other side has the
 	                   * same numbers, in whatever order */
 	bool mask : 1;    /* floats that are 0 or 1 on both sides, as their statistics show */
