@@ -234,7 +234,8 @@ acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
 	uint32_t nown = 0, layer = acc_layer(t, c, culprit);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct acc_call *x = &c->call[first[i]];
-		if (x->segment == k->segment || x->step != k->step)
+		/* Arrays of one process may stand in several segments, those without a partner in one of their own. */
+		if (x->segment == k->segment || x->step != k->step || x->rank == k->rank)
 			continue;
 		if (acc_is_communication(x) || acc_layer(t, c, first[i]) > layer) {
 			if (got.n == 0)
