@@ -272,3 +272,55 @@ perm list [1, 0]" ]
 LayerNormalization false -
 Softmax false -" ]
 }
+
+@test "arrays of a decode loop: from which index on they differ" {
+	/usr/bin/python3 - <<-'END'
+		import os
+		import numpy
+		r = numpy.random.default_rng(0)
+		for side in "device", "bench":
+		    os.mkdir(side)
+		for name, shape, at in ("k_cache", (2, 3, 64, 4), numpy.s_[:, :, 35:]), ("logits", (64, 30), numpy.s_[36:]), ("hidden", (64, 8), numpy.s_[36:]):
+		    v = r.standard_normal(shape).astype("f4")
+		    numpy.save(f"bench/{name}.npy", v)
+		    v[at] = r.standard_normal(v[at].shape)
+		    numpy.save(f"device/{name}.npy", v)
+	END
+	run -1 accdiff device bench
+	[[ $output == *"they agree in front of index 35 of axis 2 (k_cache), 36 of axis 0 ("*"), 36 of axis 0 ("* ]]
+	# One that differs in the middle does not agree up to there.
+	/usr/bin/python3 -c 'import numpy; v = numpy.load("device/logits.npy"); v[3, 4] += 1; numpy.save("device/logits.npy", v)'
+	run -1 accdiff device bench
+	[[ $output == *"they agree in front of index 35 of axis 2 (k_cache), 36 of axis 0 (hidden)"* && $output != *"(logits)"* ]]
+}
+
+@test "a hook fires behind those of the modules within: the mask of the whole is named, not what came of it" {
+	/usr/bin/python3 - <<-'END'
+		import os
+		import numpy
+		r = numpy.random.default_rng(1)
+		x, w, p = (r.standard_normal(s).astype("f4") for s in ((8, 16), (16, 48), (16, 16)))
+		for side, k in ("bench", 1), ("device", 2):
+		    os.mkdir(side)
+		    n = iter(range(99))
+		    def call(name, given, made):
+		        i = next(n)
+		        for io, some in ("in", given), ("out", [made]):
+		            for j, t in enumerate(some):
+		                numpy.save(f"{side}/{i:05}-{name}-{io}.{j}.npy", t)
+		    hidden = numpy.triu(numpy.ones((8, 8), bool), k)
+		    y = x * 1.5
+		    call("a.norm", [x], y)
+		    qkv = y @ w
+		    call("a.attn.qkv", [y], qkv)
+		    q, key, v = numpy.split(qkv, 3, 1)
+		    s = numpy.where(hidden, -1e9, q @ key.T)
+		    e = numpy.exp(s - s.max(1, keepdims=True))
+		    z = (e / e.sum(1, keepdims=True) @ v).astype("f4")
+		    out = z @ p
+		    call("a.attn.proj", [z], out)
+		    call("a.attn", [y, hidden], out)
+	END
+	run -1 accdiff device bench
+	[[ $output == *"00003-a.attn: input 1 differs in"*"and no compared op call produced it"* ]]
+}

@@ -49,6 +49,46 @@ gate(const struct scan *s, const struct suspect *x)
 	return LIMIT_NAMED;
 }
 
+/* The path of a module that was recorded by hand, behind the number of the call: 00005-blocks.0.attn. */
+static struct acc_str
+path_of(const struct acc_call *k)
+{
+	struct acc_str s = acc_str(acc_call_name(k));
+	uint32_t n = 0;
+	while (n < s.n && s.p[n] >= '0' && s.p[n] <= '9')
+		n++;
+	return n > 0 && n + 1 < s.n && strchr("-._", s.p[n]) != NULL
+		       ? (struct acc_str){s.p + n + 1, s.n - n - 1}
+		       : s;
+}
+
+/* A hook fires behind those of the modules within: what went into the whole, and nobody made, was there before what went
+ * into them. */
+static uint32_t
+enclosing(struct scan *s, uint32_t best, double enough)
+{
+	const struct suspect *x = &s->suspect[best];
+	uint32_t found = best;
+	if (x->role != ROLE_IN || x->producer != ACC_NOCALL || s->c->item[x->item].weight)
+		return best;
+	const struct acc_str within = path_of(&s->c->call[x->call]);
+	for (uint32_t i = best + 1; i < s->nsuspect; i++) {
+		const struct suspect *y = &s->suspect[i];
+		const struct acc_str path = path_of(&s->c->call[y->call]);
+		if (y->role == ROLE_IN && y->producer == ACC_NOCALL && !y->guess && !y->doubted &&
+			y->margin >= enough && path.n > 0 && path.n < within.n &&
+			memcmp(path.p, within.p, path.n) == 0 && within.p[path.n] == '.')
+			found = i;
+	}
+	/* What was wrong within it is no excuse. */
+	struct suspect *y = &s->suspect[found];
+	if (found != best && y->limit > x->limit) {
+		y->limit = x->limit;
+		y->margin = y->value / y->limit;
+	}
+	return found;
+}
+
 /* The earliest suspect that stands out, and by enough to be named if that is asked for, in the order
  * of steps and of communication. Inputs were found before arguments and outputs, as they stand.
  * Where something is plainly wrong, what may be arithmetic of another kind is not it. */
@@ -89,5 +129,5 @@ acc_choose(struct scan *s, bool name)
 			s->suspect[i].call == s->suspect[best].call &&
 			s->suspect[i].role == ROLE_ARG && s->suspect[best].role == ROLE_OUT)
 			return i;
-	return best;
+	return best == ACC_NOCALL ? best : enclosing(s, best, enough);
 }

@@ -395,6 +395,8 @@ differ(struct acc_weights *t, struct acc_finding *f, const char **text, struct a
 		*text = acc_say(&t->c->mem, "%s%s", *text, far);
 	if (*text != NULL && (ok = acc_weights_cause(t, t->other.first, text, e)) < 0)
 		return ok;
+	if (*text != NULL && (ok = acc_weights_from(t, text, e)) < 0)
+		return ok;
 	if (*text != NULL && (ok = acc_weights_step(t, text, e)) < 0)
 		return ok;
 	if (*text != NULL && (ok = acc_weights_rank(t->c, t->other.first, &f->rank, text, e)) < 0)

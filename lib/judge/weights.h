@@ -92,6 +92,8 @@ int acc_weights_name(struct acc_weights *t, uint32_t i, const char **a, const ch
 int acc_weights_cause(struct acc_weights *t, uint32_t first, const char **text, struct acc_err *e);
 /* Where the sources are, for those who read elements. 0 or < 0. */
 int acc_weights_roots(struct acc_case *c, struct acc_err *e);
+/* weights_from.c: from which index of an axis on arrays differ, behind *text. 0 or < 0. */
+int acc_weights_from(struct acc_weights *t, const char **text, struct acc_err *e);
 /* weights_scaled.c: before all others, which weights in few bits have multiplied columns that what comes before them
  * makes up for. 0 or < 0. */
 int acc_weights_scaled(struct acc_weights *t, struct acc_err *e);

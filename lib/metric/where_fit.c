@@ -295,6 +295,17 @@ take_logs(const struct line *l, int64_t from, int64_t width, const struct where_
 	}
 }
 
+/* Is there no error at all outside, and some in each index inside? That is no matter of chance: a decode loop agrees up
+ * to a position. */
+static bool
+is_exact(const struct line *l, int64_t from, int64_t width, const struct where_set *s)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if ((l->b[i].s > 0) != acc_where_in(s, from + (int64_t)i * width) && l->b[i].n > 0)
+			return false;
+	return true;
+}
+
 /* By how many nats the pieces of a set stand out from the others, beyond what it takes to write which
  * they are: that two groups of n explain the part r of the squares comes by chance in less than
  * (1 - r)^((n - 2) / 2) of all cases, and what is known beforehand counts as KNOWN more. Of runs of one
@@ -303,6 +314,10 @@ static bool
 apart(const struct line *l, int64_t from, int64_t width, struct where_set *s)
 {
 	struct logs of[2] = {{0, 0, 0}, {0, 0, 0}};
+	if (s->kind == WHERE_RANGE && is_exact(l, from, width, s)) {
+		s->aside = l->all_n;
+		return true;
+	}
 	take_logs(l, from, width, s, of);
 	const double n = of[0].n + of[1].n;
 	if (!(of[0].n > 0 && of[1].n > 0))
