@@ -324,3 +324,39 @@ Softmax false -" ]
 	run -1 accdiff device bench
 	[[ $output == *"00003-a.attn: input 1 differs in"*"and no compared op call produced it"* ]]
 }
+
+@test "three-way: the device may be as far from the bench in f32 as the bench in 16 bits is" {
+	/usr/bin/python3 - <<-'END'
+		import os
+		import numpy
+		r = numpy.random.default_rng(4)
+		x = r.standard_normal((32, 64)).astype("f4")
+		w = [r.standard_normal((64, 64)).astype("f4") / 8 for _ in range(6)]
+		b = [r.standard_normal(64).astype("f4") / 4 for _ in range(6)]
+		def half(v): # bfloat16, to nearest even
+		    u = v.astype("f4").view("u4")
+		    return ((u + 0x7fff + (u >> 16 & 1)) & 0xffff0000).astype("u4").view("f4")
+		def run(folder, rounded, parts=1, lost=None):
+		    os.mkdir(folder)
+		    y = rounded(x)
+		    for i in range(6):
+		        given = y
+		        some = [rounded(p @ q) for p, q in zip(numpy.split(y, parts, 1), numpy.split(rounded(w[i]), parts))]
+		        y = some[0]
+		        for s in some[1:]:
+		            y = rounded(y + s)
+		        y = rounded(y if i == lost else y + rounded(b[i]))
+		        y = rounded(numpy.tanh(y))
+		        numpy.save(f"{folder}/{i:05}-layers.{i}-in.0.npy", given)
+		        numpy.save(f"{folder}/{i:05}-layers.{i}-out.0.npy", y)
+		run("bench", lambda v: v)
+		run("bench16", half)
+		run("device", half, 4)
+		run("faulty", half, 4, 3)
+	END
+	run -1 accdiff device bench
+	run -0 accdiff --noise=bench16 device bench
+	[[ $output == "6 op calls compared"* ]]
+	run -1 accdiff --noise=bench16 faulty bench
+	[[ $output == *"00003-layers.3: output 0 is off"* ]]
+}
