@@ -360,3 +360,32 @@ Softmax false -" ]
 	run -1 accdiff --noise=bench16 faulty bench
 	[[ $output == *"00003-layers.3: output 0 is off"* ]]
 }
+
+@test "of logits: whose largest is the same, the best five, how far the distributions are apart, the first that differs" {
+	# Expected values by numpy in double, from whole rows.
+	/usr/bin/python3 - <<-'END' >expected
+		import os
+		import numpy
+		r = numpy.random.default_rng(6)
+		b = r.standard_normal((3, 7, 50)).astype("f4") * 4
+		a = b + r.standard_normal(b.shape).astype("f4")
+		a[0, 0, 3] = b[0, 0, 3] = -numpy.inf
+		for side, v in ("device", a), ("bench", b):
+		    os.mkdir(side)
+		    numpy.save(side + "/logits.npy", v)
+		a, b = (v.reshape(-1, 50).astype("f8") for v in (a, b))
+		soft = lambda v: numpy.exp(v - v.max(1, keepdims=True)) / numpy.exp(v - v.max(1, keepdims=True)).sum(1, keepdims=True)
+		p, q = soft(b), soft(a)
+		with numpy.errstate(all="ignore"):
+		    kl = numpy.where(p > 0, p * numpy.log(p / q), 0).sum(1).mean()
+		same = a.argmax(1) == b.argmax(1)
+		five = numpy.mean([len(set(numpy.argsort(-x)[:5]) & set(numpy.argsort(-y)[:5])) / 5 for x, y in zip(a, b)])
+		print("%.6f %.6f %.6f %d" % (same.mean(), five, kl, (~same).argmax()))
+	END
+	got() {
+		accdump-read device | accalign - bench | accmetric -m m.logits.top1,m.logits.top5,m.logits.kl,m.logits.first | accfmt --json |
+			jq -r 'select(.kind == "pair") | [.["m.logits.top1"], .["m.logits.top5"], .["m.logits.kl"], .["m.logits.first"]] | @tsv'
+	}
+	run -0 got
+	[ "$(awk '{ printf "%.6f %.6f %.6f %d", $1, $2, $3, $4 }' <<<"$output")" = "$(cat expected)" ]
+}

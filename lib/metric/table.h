@@ -69,6 +69,12 @@ ROW(where_how)
 ROW(where_by)
 ROW(where_along)
 
+/* scores along the last axis: logits.c */
+ROW(logits_top1)
+ROW(logits_top5)
+ROW(logits_kl)
+ROW(logits_first)
+
 /* the two of maca_tools: maca.c */
 ROW(diff1)
 ROW(diff2)
