@@ -330,6 +330,7 @@ install-run: $(PROGS) $(REC_SO)
 	install -D -m 644 -t $(DESTDIR)$(PYTHONDIR)/accrecord python/accrecord/*.py
 	install -D -m 644 -t $(DESTDIR)$(PYTHONDIR)/accrecord/aliases python/accrecord/aliases/*.py
 	install -D -m 644 -t $(DESTDIR)$(PYTHONDIR)/accrecord/aliases/maca_tools python/accrecord/aliases/maca_tools/*.py
+	install -D -m 644 -t $(DESTDIR)$(PYTHONDIR)/accengine python/accengine/*.py
 	ln -srf $(DESTDIR)$(LIBDIR)/$(notdir $(REC_SO)) $(DESTDIR)$(PYTHONDIR)/accrecord
 	install -d $(DESTDIR)$(DOCDIR)
 	install -m 644 LICENSE THIRD-PARTY NEWS README.md README.zh.md $(DESTDIR)$(DOCDIR)

@@ -24,11 +24,12 @@ else:
     made_by = {o: n for n in g.graph.node for o in n.output}
     kinds = {v.name: v for v in g.graph.value_info}
     inputs, dtype = dict(np.load(feeds)), onnx.helper.tensor_dtype_to_np_dtype
-    for name in fed.keys() & made_by.keys():
-        made_by[name].output[list(made_by[name].output).index(name)] = ""     # computed, and given to nobody
+    for name in sorted(fed.keys() & made_by.keys()):
+        out_of = made_by[name].output
+        out_of[list(out_of).index(name)] = name + " computed"     # and given to nobody
         g.graph.input.append(kinds[name])
         inputs[name] = fed[name].astype(dtype(kinds[name].type.tensor_type.elem_type))
-    for node in [n for n in g.graph.node if not any(n.output)]:
+    for node in [n for n in g.graph.node if all(o.endswith(" computed") for o in n.output)]:
         g.graph.node.remove(node)
     o = rt.SessionOptions()
     o.graph_optimization_level, o.log_severity_level = rt.GraphOptimizationLevel.ORT_DISABLE_ALL, 4

@@ -57,20 +57,20 @@ text(struct acc_replace *x, const struct acc_rec *r, const char *key)
 	return acc_arena_copy(&x->mem, s.p, s.n);
 }
 
-/* As the engine calls it: the operator's name; of one that came several times with the number of the call, and of
- * several outputs with their place. */
+/* As the engine calls it: a node's own name; of an operator that was counted its name and the number of the call, from
+ * the second on; of several outputs their place, too. */
 static const char *
 name_of(struct acc_replace *x, const struct acc_rec *r)
 {
-	const struct acc_str op = acc_get_text(r, "a.", "op"), pos = acc_get_text(r, "a.", "pos");
-	const int64_t call = acc_get_int(r, "a.", "call", 0);
+	const struct acc_str op = acc_get_text(r, "a.", "op"), pos = acc_get_text(r, "a.", "pos"),
+			     key = acc_get_text(r, "a.", "key");
+	const int64_t call = acc_get_int(r, "a.", "call", -1);
 	char again[32] = "";
 	if (call > 0)
 		snprintf(again, sizeof again, ".%lld", (long long)call);
 	const bool first = pos.n == 0 || acc_str_is(pos, "0");
-	return op.n == 0 ? text(x, r, "key")
-			 : acc_arena_printf(&x->mem, "%.*s%s%s%.*s", ACC_PRS(op), again,
-				   first ? "" : ".", first ? 0 : (int)pos.n, pos.p);
+	return acc_arena_printf(&x->mem, "%.*s%s%s%.*s", ACC_PRS(call < 0 || op.n == 0 ? key : op),
+		again, first ? "" : ".", first ? 0 : (int)pos.n, pos.p);
 }
 
 static bool

@@ -1,0 +1,119 @@
+# accengine, the recorders of engines: tests/engines/adapters.py makes a network of each, right and with an eps of 0.1 in one norm.
+load helper
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+}
+
+# A recording of the engine is clean, and the other one's fault named: in this call, at this eps.
+judged() { # engine, bench, call
+	run -0 accdiff "$1/right" "$2"
+	[[ $output == *" op calls compared: none adds more error"* ]] || { echo "$1: $output"; return 1; }
+	run -1 accdiff "$1/wrong" "$2"
+	[[ $'\n\n'$output == *$'\n\n'"$3: "* ]] || { echo "$1: $output"; return 1; }
+}
+
+@test "what each engine's recorder wrote: the right one is clean, the norm of the wrong one is named" {
+	tar xzf "$DATA/engines/adapters.tar.gz"
+	cd adapters
+	judged ort bench layer_norm_1
+	judged openvino bench node_layer_norm_1
+	judged export bench layer_norm_1
+	judged flax bench layers_1.norm
+	[[ $output == *"as if eps were 0.1"* ]]
+	judged jaxpr bench add_6 # the last of what the norm is written in
+	judged keras bench norm_1
+	judged mlx bench layers.1.norm
+	judged executorch executorch/bench aten__native_batch_norm_legit_no_training_default_1_
+	# Names of the graph are what accreplace feeds.
+	run -0 accreplace --names ort/wrong bench
+	[[ $output == *layer_norm_1* ]]
+}
+
+@test "a recording holds each tensor once, with operators, attributes, module and line" {
+	/usr/bin/python3 -c 'import numpy' || skip "no numpy"
+	PYTHONPATH=$ROOT/python /usr/bin/python3 - <<-'END'
+		import numpy as np
+		from accengine import Recording
+		x, w = np.arange(6, dtype="f4").reshape(2, 3), np.eye(3, dtype="f2")
+		with Recording("rec", "onnxruntime 1.32.0") as r:
+		    r.node("MatMul", {"mm": x}, [("x", x), ("w", w)], module="net.a", at=[("net.py", 7, "forward", "return x @ w")])
+		    r.node("Split", {"s": x[:1], "t": x[1:]}, ["mm", 2, None], {"axis": 0, "perm": [1, 0], "eps": 1e-5, "mode": b"none"})
+		    r.node("Add", {"s": x}, ["t", ("w", w)])
+		    r.array("free", x.T)
+		try:
+		    with Recording("cut", "jax") as r:
+		        r.array("free", x)
+		        raise ValueError
+		except ValueError:
+		    pass
+	END
+	said() { accdump-read rec | accfmt --json | jq -c 'select(.kind == "tensor") | [.key, .op, .io, .pos, .dtype, .shape, .off, .scope]'; }
+	run -0 said
+	[ "$output" = '["mm","MatMul","in","0","f32",[2,3],0,"net.a"]
+["mm","MatMul","in","1","f16",[3,3],64,"net.a"]
+["mm","MatMul","out","0","f32",[2,3],128,"net.a"]
+["s","Split","in","0","f32",[2,3],128,null]
+["s","Split","out","0","f32",[1,3],192,null]
+["s","Split","out","1","f32",[1,3],256,null]
+["s.1","Add","in","0","f32",[1,3],256,null]
+["s.1","Add","in","1","f16",[3,3],64,null]
+["s.1","Add","out","0","f32",[2,3],320,null]
+["free","free","out","0","f32",[3,2],384,null]' ]
+	run -0 bash -c 'accdump-read rec | accfmt --json | jq -c "select(.kind == \"arg\") | [.io, .pos, .type, .value]"'
+	[ "$output" = '["in","1","int",2]
+["kw","axis","int",0]
+["kw","perm","list",[1,0]]
+["kw","eps","float",1e-05]
+["kw","mode","str","none"]' ]
+	run -0 bash -c 'accdump-read rec | accfmt --json | jq -r "select(.kind == \"stack\") | .frames[]"'
+	[[ $output == "File net.py, line 7, in forward, "* ]]
+	[ "$(accdump-read rec | accfmt --json | jq -r 'select(.kind == "source") | .versions')" = "onnxruntime 1.32.0" ]
+	# What ended early has no end.
+	run -2 --separate-stderr accdump-read cut
+}
+
+# With the engine itself, where it is: PYTHON with torch and it.
+alive() { # engine, call
+	local python=${PYTHON:-python3}
+	export KERAS_BACKEND=jax
+	"$python" -c "import torch, $3" 2>/dev/null || skip "$python has no torch, or no $3"
+	ADAPTER_NET=mlp "$python" "$ROOT/tests/engines/adapters.py" . "$1" >made 2>&1 || { cat made; return 1; }
+	mkdir -p "found/$1"
+	mv "$1/right/device" "found/$1/right"
+	mv "$1/wrong/device" "found/$1/wrong"
+	cd found
+	judged "$1" "../$1/right/bench" "$2"
+}
+
+@test "accengine.ort" {
+	alive ort layer_norm_1 onnxruntime,onnxscript
+}
+
+@test "accengine.openvino" {
+	alive openvino node_layer_norm_1 openvino,onnxscript
+}
+
+@test "accengine.export" {
+	alive export layer_norm_1 torch.export
+}
+
+@test "accengine.flax" {
+	alive flax layers_1.norm flax
+}
+
+@test "accengine.jaxpr" {
+	alive jaxpr add_6 jax
+}
+
+@test "accengine.keras" {
+	alive keras norm_1 keras
+}
+
+@test "accengine.mlx" {
+	alive mlx layers.1.norm mlx.core
+}
+
+@test "accengine.executorch" {
+	alive executorch aten__native_batch_norm_legit_no_training_default_1_ executorch.devtools
+}
