@@ -339,7 +339,7 @@ engine_headers() {
 			static const int64_t shape[2] = {2, 3}, bytes[2] = {4, 8}, two[1] = {2};
 			struct acc1 *a = acc1_open_for("ggml", "llama.cpp 1");
 			struct ggml_tensor t = {GGML_TYPE_F32, {3, 2, 1, 1}, {4, 12, 24, 24}, GGML_OP_ADD, {NULL}, x, "inp"}, u = t, v = t;
-			v.op = GGML_OP_VIEW;
+			v.op = GGML_OP_RESHAPE;
 			v.src[0] = &t;
 			strcpy(v.name, "inp (view)");
 			u.src[0] = &v;
@@ -348,6 +348,8 @@ engine_headers() {
 			acc_record_ggml(&t, false, a);
 			acc_record_ggml(&v, false, a);
 			acc_record_ggml(&u, false, a);
+			v.op = GGML_OP_TRANSPOSE;
+			v.ne[0] = 2, v.ne[1] = 3, v.nb[0] = 12, v.nb[1] = 4;
 			acc_record_ggml(&u, false, a);
 			const int failed = acc1_close(a);
 			struct npu_tensor in[2] = {{"y", "f32", 2, shape, bytes, x}, {"w", "f32", 1, two, NULL, w}}, out = in[0];
@@ -367,8 +369,8 @@ engine_headers() {
 	[ "$output" = '["inp","ADD","out","0",[2,3],0]
 ["out-0","ADD","in","0",[2,3],0]
 ["out-0","ADD","out","0",[2,3],64]
-["out-0.1","ADD","in","0",[2,3],0]
-["out-0.1","ADD","out","0",[2,3],128]' ]
+["out-0.1","ADD","in","0",[3,2],128]
+["out-0.1","ADD","out","0",[2,3],192]' ]
 	run -0 said npu
 	[ "$output" = '["y","Relu","in","0",[2,3],0]
 ["y","Relu","out","0",[2,3],64]
