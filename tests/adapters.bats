@@ -20,9 +20,10 @@ judged() { # engine, bench, call
 	judged openvino bench node_layer_norm_1
 	judged export bench layer_norm_1
 	judged flax bench layers_1.norm
-	[[ $output == *"as if eps were 0.1"* ]]
+	[[ $output == *"as if eps were 0.1"* && $output == *"next: layers_1.norm: accreplace --run=CMD"* ]]
 	judged jaxpr bench add_6 # the last of what the norm is written in
 	judged keras bench norm_1
+	[[ $output == *"next: norm_1: accreplace --run=CMD"* && $output != *start_record* ]]
 	judged mlx bench layers.1.norm
 	judged executorch executorch/bench aten__native_batch_norm_legit_no_training_default_1_
 	# Names of the graph are what accreplace feeds.

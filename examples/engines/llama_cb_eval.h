@@ -21,7 +21,8 @@ acc_put_ggml(struct acc1 *a, const char *io, const char *pos, const struct ggml_
 		stride[d] = (int64_t)t->nb[n - 1 - d];
 	}
 	if (t->type == GGML_TYPE_F32 || t->type == GGML_TYPE_F16)
-		acc1_tensor(a, io, pos, t->type == GGML_TYPE_F32 ? "f32" : "f16", (uint32_t)n, shape, stride, t->data);
+		acc1_tensor(a, io, pos, t->type == GGML_TYPE_F32 ? "f32" : "f16", (uint32_t)n,
+			shape, stride, t->data);
 }
 
 /* Of what was recorded already, in another order. */
@@ -35,7 +36,8 @@ static bool
 acc_record_ggml(struct ggml_tensor *t, bool ask, void *rec)
 {
 	struct acc1 *a = (struct acc1 *)rec;
-	if (ask || acc_is_view(t) || t->op == GGML_OP_RESHAPE || (t->type != GGML_TYPE_F32 && t->type != GGML_TYPE_F16))
+	if (ask || acc_is_view(t) || t->op == GGML_OP_RESHAPE ||
+		(t->type != GGML_TYPE_F32 && t->type != GGML_TYPE_F16))
 		return true;
 	acc1_node(a, t->name, ggml_op_desc(t));
 	for (int i = 0; i < 2 && t->src[i] != NULL; i++) {

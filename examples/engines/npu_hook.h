@@ -15,14 +15,16 @@ struct npu_tensor {
 };
 
 static void
-npu_hook(struct acc1 *rec, const char *op, double epsilon, const struct npu_tensor *in, int nin, const struct npu_tensor *out)
+npu_hook(struct acc1 *rec, const char *op, double epsilon, const struct npu_tensor *in, int nin,
+	const struct npu_tensor *out)
 {
 	char pos[16];
 	acc1_node(rec, out->name, op);
 	for (int i = 0; i < nin; i++) {
 		snprintf(pos, sizeof pos, "%d", i);
 		if (in[i].host != NULL) /* a weight, or an input of the network */
-			acc1_tensor(rec, "in", pos, in[i].dtype, in[i].ndim, in[i].shape, in[i].strides, in[i].host);
+			acc1_tensor(rec, "in", pos, in[i].dtype, in[i].ndim, in[i].shape,
+				in[i].strides, in[i].host);
 		else
 			acc1_from(rec, pos, in[i].name);
 	}

@@ -22,7 +22,8 @@ acc_ort_dtype(ONNXTensorElementDataType t)
 }
 
 static std::vector<Ort::Value>
-acc_record_session(Ort::Session &session, const char *const *input_names, const Ort::Value *inputs, size_t n, const char *folder)
+acc_record_session(Ort::Session &session, const char *const *input_names, const Ort::Value *inputs,
+	size_t n, const char *folder)
 {
 	Ort::AllocatorWithDefaultOptions allocator;
 	std::vector<std::string> names;
@@ -31,13 +32,15 @@ acc_record_session(Ort::Session &session, const char *const *input_names, const 
 		names.push_back(session.GetOutputNameAllocated(i, allocator).get());
 	for (const std::string &s : names)
 		c_names.push_back(s.c_str());
-	std::vector<Ort::Value> out = session.Run(Ort::RunOptions{nullptr}, input_names, inputs, n, c_names.data(), c_names.size());
+	std::vector<Ort::Value> out = session.Run(Ort::RunOptions{nullptr}, input_names, inputs, n,
+		c_names.data(), c_names.size());
 	struct acc1 *a = acc1_open_for(folder, ("onnxruntime " + Ort::GetVersionString()).c_str());
 	for (size_t i = 0; i < out.size(); i++) {
 		auto info = out[i].GetTensorTypeAndShapeInfo();
 		const std::vector<int64_t> shape = info.GetShape();
 		if (const char *dtype = acc_ort_dtype(info.GetElementType()))
-			acc1_array(a, c_names[i], dtype, (uint32_t)shape.size(), shape.data(), nullptr, out[i].GetTensorRawData());
+			acc1_array(a, c_names[i], dtype, (uint32_t)shape.size(), shape.data(),
+				nullptr, out[i].GetTensorRawData());
 	}
 	acc1_close(a);
 	return out;

@@ -70,7 +70,26 @@ static const char constant[] =
 	"where it is a constant, compute it on both sides in double and cast it, or on the device:"
 	" processors give other last digits";
 
-/* What goes in is not known of arrays: only runs tell. */
+int
+acc_is_node(struct acc_case *c, const struct acc_item *it, struct acc_err *e)
+{
+	static const char *const key[] = {"framework", NULL};
+	char src[64], framework[ACC_SAYS] = "";
+	struct acc_rec *r;
+	if ((it->sides & 1) == 0)
+		return 0;
+	if (acc_case_record(c, it, &r, e) < 0)
+		return e->code;
+	if (!acc_rec_is(r, "pair") || acc_get(r, "a.", "call") != NULL)
+		return 0;
+	snprintf(src, sizeof src, "%.*s", ACC_PRS(acc_get_text(r, "a.", "src")));
+	if (acc_source_says(c, acc_str(src), key, (char *[]){framework}, e) < 0)
+		return e->code;
+	return framework[0] != '\0' && strcmp(framework, "pytorch") != 0 &&
+	       strcmp(framework, "mindspore") != 0;
+}
+
+/* What went into arrays is not known, and an engine has no recorder to be told: runs tell. */
 static const char feed[] =
 	"accreplace --run=CMD DEVICE BENCH puts the bench's tensors into the device's runs, whose ends then"
 	" tell which call is wrong";
@@ -90,7 +109,10 @@ say_fix(struct scan *s, uint32_t chosen, bool configured, struct acc_err *e)
 			e);
 	if (is_constant(x, it, k))
 		return say(c, x->blame, constant, e);
-	if (it->array && !k->backward)
+	const int node = k->backward ? 0 : acc_is_node(c, it, e);
+	if (node < 0)
+		return node;
+	if (node > 0 || (it->array && !k->backward))
 		return say(c, x->blame, feed, e);
 	if (is_kernel(x, it, k) && !configured)
 		return say(c, x->blame,

@@ -243,8 +243,9 @@ acc_say_next(struct scan *s, uint32_t chosen, struct acc_err *e)
 	const struct suspect *x = &s->suspect[chosen];
 	struct acc_again g;
 	const char *why;
-	if (!c->call[x->blame].keyed)
-		return 0;
+	const int node = acc_is_node(c, &c->item[x->item], e);
+	if (!c->call[x->blame].keyed || node != 0)
+		return node < 0 ? node : 0;
 	if (!what(s, x, &g, &why))
 		return say_dtype(s, x, e);
 	g.end = after(c, g.last, x->blame);

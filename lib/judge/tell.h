@@ -95,3 +95,5 @@ int acc_find_where(struct acc_case *c, uint32_t item, struct acc_err *e);
 int acc_accept_suspects(struct scan *s, struct acc_err *e);
 
 #endif
+/* Is the device's a node of an engine's graph, by its own name? 1, 0, or < 0. */
+int acc_is_node(struct acc_case *c, const struct acc_item *it, struct acc_err *e);
