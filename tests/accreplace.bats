@@ -105,7 +105,7 @@ replace() { # the calls that are wrong, option...: with a run that knows them
 	status=0
 	wait $! || status=$?
 	[ "$status" -eq 2 ]
-	! kill -0 "$(cat pid)" 2>/dev/null
+	run ! kill -0 "$(cat pid)"
 	[ "$(ls -A tmp)" = "" ]
 }
 

@@ -83,7 +83,7 @@ alive() { # engine, call
 	mkdir -p "found/$1"
 	mv "$1/right/device" "found/$1/right"
 	mv "$1/wrong/device" "found/$1/wrong"
-	cd found
+	cd found || return
 	judged "$1" "../$1/right/bench" "$2"
 }
 

@@ -361,7 +361,7 @@ engine_headers() {
 			return acc1_close(a) != 0 || failed != 0;
 		}
 	END
-	local flags=(-pedantic -Wall -Wextra -Werror -I. -I"$ROOT/include" -I"$ROOT/examples/engines") said
+	local flags=(-pedantic -Wall -Wextra -Werror -I. -I"$ROOT/include" -I"$ROOT/examples/engines")
 	cc -std=c99 "${flags[@]}" host.c -o host
 	./host
 	said() { accdump-read "$1" | accfmt --json | jq -c 'select(.kind == "tensor") | [.key, .op, .io, .pos, .shape, .off]'; }
