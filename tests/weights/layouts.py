@@ -336,8 +336,7 @@ def gptq(path, sd, bits=4, sym=True, order=False, first=True):
     with open(path + "/quantize_config.json", "w") as f:
         f.write('{"bits": %d, "group_size": 64, "sym": %s, "desc_act": %s, "checkpoint_format": "%s", "quant_method": "gptq"}' % (
             bits, str(sym).lower(), str(order).lower(), "gptq" if first else "gptq_v2"))
-    safetensors(path + "/model", replace_linear(sd, few))
-    return path
+    return safetensors(path + "/model", replace_linear(sd, few))  # by its name: the settings of two formats are others
 
 
 def awq(path, sd):
