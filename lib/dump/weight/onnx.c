@@ -359,9 +359,9 @@ find(const void *arg, struct acc_str name, struct packed_tensor *out)
 	return true;
 }
 
-/* Zero points, which onnx.helper writes as numbers: are all the same? 1, 0, < 0. */
+/* Zero points, which onnx.helper writes as numbers: are all the same? 1 or 0. */
 static int
-constant(struct onnx *x, const struct tensor *t, int64_t *all, struct acc_err *e)
+constant(struct onnx *x, const struct tensor *t, int64_t *all)
 {
 	enum { MOST = 1 << 20 };
 	const struct acc_ref *r = &t->ref;
@@ -370,9 +370,9 @@ constant(struct onnx *x, const struct tensor *t, int64_t *all, struct acc_err *e
 	if (r->enc != ACC_VARINT || (r->dtype != ACC_I8 && r->dtype != ACC_U8) || r->clen > MOST)
 		return 0;
 	for (bool any = false; c.at < c.end; any = true) {
-		int rc = varint(&c, &v, e);
-		if (rc < 0 || (any && v != first))
-			return rc < 0 ? rc : 0;
+		/* What is wrong with it is said where it is read. */
+		if (varint(&c, &v, NULL) < 0 || (any && v != first))
+			return 0;
 		first = v;
 	}
 	*all = (int64_t)first;
@@ -384,9 +384,9 @@ note(struct onnx *x, const struct tensor *t, const struct acc_file_info *info, s
 {
 	const struct acc_ref *r = &t->ref;
 	int64_t all = 0;
-	int rc = r->enc == ACC_STORED ? 1 : constant(x, t, &all, e);
-	if (rc <= 0)
-		return rc;
+	int rc = r->enc == ACC_STORED ? 1 : constant(x, t, &all);
+	if (rc == 0)
+		return 0;
 	int64_t *shape = acc_alloc(&x->kept, (r->ndim + 1) * sizeof *shape);
 	const char *name = acc_arena_copy(&x->kept, t->name.p, t->name.n);
 	const char *file = t->outside ? acc_arena_copy(&x->kept, t->location.p, t->location.n)
