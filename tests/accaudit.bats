@@ -302,6 +302,11 @@ looks() { # text, op call
 		head -n 1) == *"$1"* ]] || { jq -c --arg n "$2" 'select(.key == $n)' causes; return 1; }
 }
 
+@test "bounds that meet, rounded quotients, NaN among what is sorted, the smallest numbers: none is accused" {
+	accaudit "$DATA/replay_ops/edges.acc.gz" | accfmt --json | jq -c 'select(.io == "out" and has("audit.ok"))' >v
+	jq -es 'length >= 8 and all(.[]; .["audit.ok"])' v
+}
+
 @test "an error that has a signature is called by its name" {
 	accaudit "$DATA/replay/causes.acc.gz" | accfmt --json >causes
 	looks "the bias is missing" Functional.linear.0.forward

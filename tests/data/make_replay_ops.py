@@ -1035,9 +1035,22 @@ def lacking(s):
     wrong("Torch.var", lambda x, d, correction: x.var(d, unbiased=False) * 1.001, (x + 2).float(), -1, correction=0)
 
 
+def edges(s):
+    """Bounds that meet, rounded quotients, NaN among what is sorted, the smallest numbers: all right."""
+    z = torch.zeros(3, 4)
+    for t in (f32, f64):
+        s.do("Torch.clamp", torch.clamp, z.to(t), z.to(t), z.to(t), off=False)
+        s.do("Torch.div", torch.div, rand(9, 7).to(t) * 1e7, rand(9, 7).to(t), rounding_mode="trunc", off=False)
+        s.do("Torch.bucketize", torch.bucketize, ids([nan, inf, 3e38, 0.0]).to(t), ids([-1.0, 0.0, 3e38, inf, nan]).to(t),
+             right=True, grad=False, off=False)
+    tiny = lambda: rand(5, 6).to(f64) * 1e-308
+    s.do("Torch.lerp", torch.lerp, tiny(), tiny(), 0.3, off=False)
+    s.do("Torch.pow", torch.pow, tiny().abs() * 0.1, tiny(), off=False)
+
+
 FAMILIES = [scatters, orders, makers, patterns, distances, margins, hidden, lists, optimizers, rarer,
             fused, primitives, arranged, derivatives, positions, remaining, heads, recurrent, rounds,
-            steps, saturated, modules, left_out, contractions, counted, lacking, unaudited, faults]
+            steps, saturated, modules, left_out, contractions, counted, lacking, edges, unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]
