@@ -443,7 +443,8 @@ square_terms(struct acc_replay *r, const struct acc_steep *at)
 	return fabs(at->slope) * (1 + lost(r->rec[0].dtype, at->x * at->x));
 }
 
-/* What is moved and leaves the result where it was itself is next to a bound, or to what it bounds: either side's slope is right. */
+/* What is moved and leaves the result where it was itself is next to a bound, or to what it bounds:
+ * either side's slope is right. */
 static double
 bound_terms(struct acc_replay *r, const struct acc_steep *at)
 {
