@@ -194,7 +194,7 @@ perm list [1, 0]" ]
 	[[ $output == *"norm-1: output 0 has statistics off"*"its inputs have equal statistics"* ]]
 	run -1 accdiff nan.txt right.txt
 	[[ $output == *"ffn_silu-1: output 0 has NaN on the device, not on the bench"* ]]
-	! grep -q "nan," nan.txt
+	run ! grep -q "nan," nan.txt
 	run -0 accdump-read right.txt
 	[ "$(accdump-read right.txt | accfmt --json | jq -c 'select(.key == "ffn_up-1" and .io == "out") | [.op, .shape, .["dtype.raw"]]')" = \
 		'["MUL_MAT",[7,48],"float16"]' ]

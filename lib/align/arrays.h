@@ -16,7 +16,7 @@ struct output {
 	int64_t number; /* behind that; 0: none */
 	bool known;     /* its values are, and are no constant */
 	bool real;      /* floating */
-	bool again;     /* an output before it has the same values: a block's is that of its last module */
+	bool again; /* an output before it has the same values: a block's is that of its last module */
 	const float *like;
 };
 

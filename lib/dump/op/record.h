@@ -14,7 +14,8 @@ struct record_rank {
 	char told[128]; /* the one that was said to be missing or short, once for all its tensors */
 	bool known;     /* there was a source record */
 	struct acc_map stacks; /* whose ids are the rank's own: the hashes that they get here */
-	struct acc_map named;  /* tensors of this step that have a name of their own: which of these */
+	struct acc_map
+		named; /* tensors of this step that have a name of their own: which of these */
 	struct acc_rec *made;
 	size_t nmade, cap;
 };
