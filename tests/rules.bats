@@ -24,6 +24,16 @@ told() {
 		jq -r 'select(.kind == "finding" and .name != null) | "\(.what) \(.["audit.rule"]) \(.confidence)"'
 }
 
+@test "what rules and witnesses were measured to be worth stands in RESULTS.md, and nothing else is said" {
+	for p in accaudit accfirstbad; do
+		"$p" --list-rules | sed -nE 's/^  ([a-z_]+) .*; right in ([0-9]+) of ([0-9]+) cases$/| \1 | \2 | \3 |/p'
+	done | sort -u >said
+	[ "$(wc -l <said)" -gt 12 ]
+	sed -n '/^## What rules over ranks are worth/,/^## Recordings/p' "$ROOT/tests/RESULTS.md" |
+		awk -F '|' '/^\| [a-z_]+ \|/ && $2 !~ /^ (rule|witness) / { print "|" $2 "|" $(NF - 2) "|" $(NF - 1) "|" }' |
+		sort | diff - said
+}
+
 @test "each rule over ranks has an entry in the page, and can be switched off, and doubted" {
 	ids accaudit >ids
 	[ "$(wc -l <ids)" -gt 50 ]

@@ -6,6 +6,16 @@
 #ifndef JUDGE_MEASURED_H
 #define JUDGE_MEASURED_H
 
-#define ACC_WITNESS_MEASURED(MEASURED) MEASURED(usual_error, 14, 14)
+#define ACC_WITNESS_MEASURED(MEASURED) \
+	MEASURED(usual_error, 233, 241) \
+	MEASURED(absolute_error, 4, 4) \
+	MEASURED(error_slope, 14, 14) \
+	MEASURED(error_mean, 3, 7) \
+	MEASURED(own_statistics, 15, 16) \
+	MEASURED(recomputed, 275, 279) \
+	MEASURED(made_input, 11, 13) \
+	MEASURED(unmade_input, 14, 14) \
+	MEASURED(equal_weight, 26, 26) \
+	MEASURED(equal_argument, 36, 42)
 
 #endif
