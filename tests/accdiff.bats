@@ -59,7 +59,7 @@ load helper
 @test "what the programs below would refuse is refused at once, in one line" {
 	d="$ROOT/examples/demo"
 	fails "accdiff: --preset: there is no 'nobody', but msprobe, msprobe-26, msprobe-8.3, ptdbg" accdiff -p nobody "$d/device" "$d/bench"
-	fails "accdiff: --format: there is no 'xls', but table, json, csv, tsv, md" accdiff -f xls "$d/device" "$d/bench"
+	fails "accdiff: --format: there is no 'xls', but table, json, stream, csv, tsv, md" accdiff -f xls "$d/device" "$d/bench"
 	fails "accdiff: --step: '1-' is not a list" accdiff -s 1- "$d/device" "$d/bench"
 	fails "accdiff: --rank: 'x' is not a list" accdiff -r x "$d/device" "$d/bench"
 	fails "accdiff: --threads: '0' is not a number" accdiff -j 0 "$d/device" "$d/bench"

@@ -207,7 +207,7 @@ perm list [1, 0]" ]
 	printf '\20\0\0\0ED00\0\0\0\0' >x.etdp
 	fails "an ETDump of ExecuTorch is not read: save the outputs of its Inspector's events by numpy.savez" accdump-read x.etdp
 	echo '{"format": "torch.utils._debug_mode.DebugMode.logs", "version": 1, "logs": [{"call_depth": 1, "log": null}]}' >logs.json
-	fails "a log of torch's DebugMode, whose hashes are sums of magnitudes is not read" accdump-read logs.json
+	fails "a log of torch's DebugMode, whose hashes do not see permuted rows" accdump-read logs.json
 	/usr/bin/python3 -c 'import json; print(json.dumps({"a": 1, "outputs": {"x": "QUJD" * 2000}}))' >long.json
 	fails "unrecognised format" accdump-read long.json
 	/usr/bin/python3 -c 'import json; print(json.dumps({"a": 1, "outputs": {"x": "QUJD" * 200}}))' >short.json

@@ -109,6 +109,7 @@ commands() {
 		acctoken acctoken t
 		accfold accfold -b b d
 		accdiff accdiff --html=page.html d b
+		accreplace accreplace --names d b
 	EOF
 }
 

@@ -231,7 +231,7 @@ print(os.path.realpath(so), bool(ctypes.CDLL(so).acc_rec_open))'
 	# accdiff reads one side by /dev/fd; where nobody may mount /proc, it is left out.
 	run -0 chroot "$old" sh -c 'cd /opt/acctools && for p in bin/acc*; do
 		[ "$p" = bin/accdiff ] || "$p" --version || exit; done'
-	[ "${#lines[@]}" -eq 11 ]
+	[ "${#lines[@]}" -eq 12 ]
 	unshare -m sh -c 'mount -t proc proc "$1/proc"' - "$old" || skip "of accdiff: nobody may mount /proc here"
 	unshare -m sh -c 'mount -t proc proc "$1/proc" && chroot "$1" sh -c "cd /opt/acctools &&
 		PATH=/opt/acctools/bin:\$PATH accdiff device bench"' - "$old" >got || [ $? -eq 1 ]

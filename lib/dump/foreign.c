@@ -43,9 +43,6 @@ static const struct magic magics[] = {
 	AT(4, "TFL3", "TensorFlow Lite", npz),
 	AT(4, "ED00", ACC_MSG("an ETDump of ExecuTorch"),
 		ACC_MSG("save the outputs of its Inspector's events by numpy.savez")),
-	AT(0, "{\"format\": \"torch.utils._debug_mode.DebugMode.logs\"",
-		ACC_MSG("a log of torch's DebugMode, whose hashes are sums of magnitudes"),
-		ACC_MSG("DebugMode.check_hash_mismatches compares two; record the run by python3 -m accrecord")),
 	/* The first byte says which cipher. */
 	AT(1, "\x5e\x3a\x7f", ACC_MSG("a checkpoint that MindSpore encrypted"),
 		ACC_MSG("load it by mindspore.load_checkpoint with dec_key, and save it without enc_key")),

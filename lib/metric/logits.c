@@ -146,7 +146,10 @@ static struct acc_val
 kl(struct acc_subject *sub)
 {
 	const struct logits *s = sub->second;
-	return mean(s, s == NULL ? 0 : s->kl);
+	return mean(s,
+		s == NULL
+			? 0
+			: fmax(0, s->kl)); /* what differences of logarithms leave may be below 0 */
 }
 
 static struct acc_val

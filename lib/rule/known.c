@@ -14,23 +14,23 @@ const struct acc_known acc_known[] = {
 		WHOLE("versions") WHOLE("task") WHOLE("level") WHOLE("interface")
 	/* tensor, arg, call */
 	SIDED("name") SIDED("src") SIDED("seq") SIDED("step") SIDED("rank") SIDED("proc") SIDED(
-		"key") SIDED("op") SIDED("call") SIDED("pass") SIDED("io") SIDED("pos")
-		SIDED("scope") SIDED("stack") SIDED("stack_from") SIDED("type") SIDED("value") SIDED(
-			"dtype") SIDED("dtype.raw") SIDED("shape") SIDED("stride") SIDED("stride.raw")
-			SIDED("recompute") SIDED("block") SIDED("offset") SIDED("order") WHOLE(
-				"place") SIDED("layout") SIDED("layout.raw") SIDED("requires_grad") SIDED("buffer") SIDED("whole")
-				SIDED("at") SIDED("data_name") SIDED("file") SIDED("off") SIDED("len") SIDED(
-					"enc") SIDED("clen") SIDED("crc32") SIDED("fsize") SIDED("mtime")
-					SIDED("part.src") SIDED("part.file") SIDED("part.off") SIDED(
-						"part.len") SIDED("part.crc32") SIDED("part.fsize")
-						SIDED("part.mtime") SIDED("part.rows") SIDED(
-							"stat.max") SIDED("stat.min") SIDED("stat.mean")
-							SIDED("stat.norm") SIDED("stat.crc32") SIDED(
-								"stat.md5") SIDED("stat.xor")
-								SIDED("stat.sha1") SIDED(
-									"stat.count") SIDED("stat.nan")
-									SIDED("stat.posinf") SIDED(
-										"stat.neginf")
+		"key") SIDED("op") SIDED("call") SIDED("pass") SIDED("io") SIDED("pos") SIDED("as")
+		SIDED("from") SIDED("scope") SIDED("stack") SIDED("stack_from") SIDED("type") SIDED(
+			"value") SIDED("dtype") SIDED("dtype.raw") SIDED("shape") SIDED("stride")
+			SIDED("stride.raw") SIDED("recompute") SIDED("block") SIDED("offset") SIDED(
+				"order") WHOLE("place") SIDED("layout") SIDED("layout.raw")
+				SIDED("requires_grad") SIDED("buffer") SIDED("whole") SIDED("at") SIDED(
+					"data_name") SIDED("file") SIDED("off") SIDED("len") SIDED("enc")
+					SIDED("clen") SIDED("crc32") SIDED("fsize") SIDED("mtime") SIDED(
+						"part.src") SIDED("part.file") SIDED("part.off")
+						SIDED("part.len") SIDED("part.crc32") SIDED("part.fsize") SIDED(
+							"part.mtime") SIDED("part.rows") SIDED("stat.max")
+							SIDED("stat.min") SIDED("stat.mean") SIDED(
+								"stat.norm") SIDED("stat.crc32")
+								SIDED("stat.md5") SIDED("stat.xor") SIDED(
+									"stat.sha1") SIDED("stat.count")
+									SIDED("stat.nan") SIDED(
+										"stat.posinf") SIDED("stat.neginf")
 										SIDED("stat.zero") SIDED(
 											"stat.negative")
 											SIDED("stat.positive")

@@ -176,9 +176,34 @@ def pair(name, da, db, shape, va, vb, rtol=1e-3, atol=1e-5, skip=()):
     res["m.diff1"] = res["m.rel_l2"]
     res["m.diff2"] = root(sum(((x - sum(d, z) / k) ** 2 for x in d), z) / k) if k else 0.0
     acu(res, a, b, da == db == "bool", all(v == 1 for v in shape))
+    if shape and shape[-1] > 1 and {da[0], db[0]} <= set("fb") and "bool" not in (da, db):
+        logits(res, a.reshape(-1, shape[-1]), b.reshape(-1, shape[-1]))
     for key, v in res.items():
         if key not in skip:
             put(key, v)
+
+
+def logits(res, a, b):
+    """Of rows of scores, those without NaN and infinities that are no masks of both sides"""
+    rows, same, shared, kl = 0, [], 0.0, 0.0
+    for x, y in zip(a.astype("f8"), b.astype("f8")):
+        hidden = (x == -np.inf) & (y == -np.inf)
+        same.append(None)
+        if hidden.all() or not (np.isfinite(x) & np.isfinite(y) | hidden).all():
+            continue
+        best = [[i for i in np.argsort(-v, kind="stable") if not hidden[i]][:5] for v in (x, y)]
+        p, q = ([math.exp(e - max(v)) for e in v] for v in (x[~hidden].tolist(), y[~hidden].tolist()))
+        p, q = ([e / math.fsum(v) for e in v] for v in (p, q))
+        rows += 1
+        same[-1] = best[0][0] == best[1][0]
+        shared += len(set(best[0]) & set(best[1])) / len(best[0])
+        kl += math.fsum(f * math.log(f / e) for e, f in zip(p, q) if f > 0 and e > 0)
+    if rows:
+        res["m.logits.top1"] = same.count(True) / rows
+        res["m.logits.top5"] = shared / rows
+        res["m.logits.kl"] = kl / rows
+    if False in same:
+        res["m.logits.first"] = same.index(False)
 
 
 def acu(res, a, b, boolean, scalar):
