@@ -323,6 +323,8 @@ int
 main(int argc, char **argv)
 {
 	struct acc_err e = {0};
+	/* As it was called: getopt is given the bare name. */
+	const char *self = argv[0];
 	const char *folder = NULL, *differs = NULL, *right = NULL, **root = NULL;
 	bool list = false;
 	size_t nroot = 0;
@@ -353,7 +355,7 @@ main(int argc, char **argv)
 	g.x = g.roots == NULL ? NULL : acc_replace_open(g.roots, &e);
 	if (g.x == NULL)
 		cli_die_err(&e);
-	struct acc_in *in = replace_open(argv[0], operand, n, g.roots, root, nroot);
+	struct acc_in *in = replace_open(self, operand, n, g.roots, root, nroot);
 	read_pairs(in);
 	replace_wait();
 	if (list)

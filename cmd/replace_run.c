@@ -52,7 +52,7 @@ start_reading(const char *argv0, char *const *operand)
 		cli_die("no process can be started:");
 	if (reader == 0) {
 		if (dup2(fd[1], STDOUT_FILENO) >= 0)
-			execlp(program, "accdiff", "-f", "stream", "--", operand[0], operand[1],
+			execlp(program, program, "-f", "stream", "--", operand[0], operand[1],
 				(char *)NULL);
 		cli_warn("%s: cannot be run:", program);
 		_exit(127);

@@ -24,6 +24,12 @@ replace() { # the calls that are wrong, option...: with a run that knows them
 	accreplace "$@" --run="python3 '$ROOT/tests/engines/host.py' run $bad" device.npz bench
 }
 
+@test "accdiff is found beside it, from any folder" {
+	d=$DATA/dumps/msprobe_tensor
+	PATH=/usr/bin:/bin run -0 --separate-stderr "$BIN/accreplace" --names "$d/device" "$d/bench"
+	[ "${#lines[@]}" -gt 5 ]
+}
+
 @test "the call that turns the end, in few runs; names of any form stay in the folder, which goes" {
 	run -1 --separate-stderr replace 9
 	[[ $output == "../../it's μ:9: what makes it is wrong: with the bench's tensors in place up to in/8 the end differs, with this one, too, it agrees (4 runs)"* ]]
