@@ -3,6 +3,7 @@
 #include "acc/format.h"
 #include "format/aside.h"
 #include "format/opcalls.h"
+#include "format/xml.h"
 
 #include <stdlib.h>
 
@@ -31,42 +32,10 @@ begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err 
 }
 
 static void
-xml(FILE *out, struct acc_str s)
-{
-	while (s.n > 0) {
-		int32_t code;
-		const uint32_t len = acc_char(s, &code);
-		switch (code) {
-		case '<':
-			fputs("&lt;", out);
-			break;
-		case '>':
-			fputs("&gt;", out);
-			break;
-		case '&':
-			fputs("&amp;", out);
-			break;
-		case '"':
-			fputs("&quot;", out);
-			break;
-		case '\n':
-			fputs("&#10;", out);
-			break;
-		default:
-			if (acc_char_plain(code) && (code & 0xFFFE) != 0xFFFE)
-				fwrite(s.p, 1, len, out);
-			else
-				fputs("\xef\xbf\xbd", out);
-		}
-		s = (struct acc_str){s.p + len, s.n - len};
-	}
-}
-
-static void
 attribute(FILE *out, const char *name, struct acc_str value)
 {
 	fprintf(out, " %s=\"", name);
-	xml(out, value);
+	acc_xml(out, value);
 	putc('"', out);
 }
 
@@ -95,7 +64,7 @@ other(struct state *s, const struct acc_rec *r)
 		failure(s->others, what, acc_get_text(r, "", "text"));
 	else {
 		fputs("<system-out>", s->others);
-		xml(s->others, acc_get_text(r, "", "text"));
+		acc_xml(s->others, acc_get_text(r, "", "text"));
 		fputs("</system-out>", s->others);
 	}
 	fputs("</testcase>\n", s->others);
@@ -129,17 +98,17 @@ test_case(const struct state *s, const struct acc_opcall *c)
 		failure(s->out, ACC_STR("error"), c->why);
 	else {
 		fputs("<system-out>warning: ", s->out);
-		xml(s->out, c->why);
+		acc_xml(s->out, c->why);
 		fputs("</system-out>", s->out);
 	}
 	struct acc_frame f;
 	if (acc_frame_own(&s->ops.stacks, c->stack, &f)) {
 		fputs("<system-err>", s->out);
-		xml(s->out, f.file);
+		acc_xml(s->out, f.file);
 		putc(':', s->out);
-		xml(s->out, f.line);
+		acc_xml(s->out, f.line);
 		fputs(": ", s->out);
-		xml(s->out, f.code);
+		acc_xml(s->out, f.code);
 		fputs("</system-err>", s->out);
 	}
 	fputs("</testcase>\n", s->out);
