@@ -300,3 +300,89 @@ END
 	[[ $output == *"5 tokens: across the rollout's log-probability, up the trainer's"*"*"* ]]
 	run -2 acctoken --by=token a.jsonl
 }
+
+# Answers as OpenAI's completions, tokens by their texts: samples of `n` tokens, the trainer's log-probabilities apart
+# by what `l` says of sample and token (python expressions in s and i).
+completions() { # samples, tokens, l, text
+	python3 - "$@" <<-'PY'
+		import json, sys
+		samples, n, l, text = int(sys.argv[1]), int(sys.argv[2]), eval("lambda s, i: " + sys.argv[3]), eval("lambda s, i: " + sys.argv[4])
+		with open("a.jsonl", "w") as a, open("b.jsonl", "w") as b:
+		    for s in range(samples):
+		        t = [text(s, i) for i in range(n)]
+		        for f, d in (a, 0), (b, 1):
+		            v = [-1 - i % 8 / 8 + d * l(s, i) for i in range(n)]
+		            print(json.dumps({"id": "c%d" % s, "object": "text_completion", "choices": [{"index": 0, "text": "".join(t), "logprobs": {"tokens": t, "token_logprobs": v}}]}), file=f)
+	PY
+}
+
+# What the page shows: class, title and text of each token, a line each; of samples their names.
+shown() { # page
+	python3 - "$1" <<-'PY'
+		import html.parser, sys
+		class P(html.parser.HTMLParser):
+		    inside, tag, a = False, "", {}
+		    def handle_starttag(self, tag, attrs):
+		        self.inside |= dict(attrs).get("id") == "tokens-part"
+		        assert not self.inside or tag in ("section", "h2", "h3", "p", "span"), tag
+		        self.tag, self.a, self.text = tag, dict(attrs), ""
+		    def handle_data(self, d):
+		        if self.inside and self.tag in ("h3", "span"):
+		            self.text += d
+		    def handle_endtag(self, tag):
+		        if self.inside and tag == "h3":
+		            print("#", self.text)
+		        if self.inside and tag == "span" and "title" in self.a:
+		            print(self.a.get("class", "-"), self.a["title"], repr(self.text), sep=" | ")
+		        self.tag = ""
+		        self.inside &= tag != "section"
+		p = P()
+		p.feed(open(sys.argv[1], encoding="utf-8").read())
+	PY
+}
+
+@test "html: tokens of the worst samples, coloured by their difference" {
+	# Quarters of the largest, exact in binary: 1/2, of which -1/8 is one, 3/16 two, -5/16 three; 0 has no colour.
+	completions 1 6 '[0, -.125, .1875, -.3125, .5, -.5][i]' '["a", "<b>", " &\"x", "\t\n", "\u202e中", "</span><script>alert(1)</script>"][i]'
+	accalign a.jsonl b.jsonl | acctoken | accfmt --html p.html || [ $? -eq 1 ]
+	shown p.html >out
+	cat >want <<-'E'
+		# c0
+		- | position 0, rollout -1, trainer -1, l +0 | 'a'
+		m1 | position 1, rollout -1.125, trainer -1.25, l -0.125 | '<b>'
+		p2 | position 2, rollout -1.25, trainer -1.0625, l +0.1875 | ' &"x'
+		m3 | position 3, rollout -1.375, trainer -1.6875, l -0.3125 | '⇥↵\n'
+		p4 | position 4, rollout -1.5, trainer -1, l +0.5 | '�中'
+		m4 | position 5, rollout -1.625, trainer -2.125, l -0.5 | '</span><script>alert(1)</script>'
+	E
+	diff <(sed 's/^# .*/# c0/' out) want
+	run ! grep -qE '<b>|</span><script>|<script>alert' p.html
+	grep -q '<span class="m1" title="position 1, rollout -1.125, trainer -1.25, l -0.125">&lt;b&gt;</span>' p.html
+	# Where ids are known and texts are not, it is the ids; what a mask leaves out was not compared.
+	samples c.jsonl '.response_mask[1] = 0'
+	samples d.jsonl '.logprobs[2] += 1'
+	accalign c.jsonl d.jsonl | acctoken | accfmt --html p.html || [ $? -eq 1 ]
+	shown p.html >out
+	[ "$(sed -n '/^# s0$/,/^#/p' out | sed -n '3,4p')" = $'none | id 48, position 1, not compared | \'48\'\np4 | id 86, position 2, rollout -1.12105, trainer -0.121055, l +1 | \'86\'' ]
+}
+
+@test "html: of samples the ten worst, of these 200 tokens around the worst, of texts 64 bytes" {
+	# Whole characters: five bytes, and 29 of two.
+	# Sample s is off by s / 16 at its token 40 s, and nowhere else: the worst are the last ten.
+	completions 16 700 '(s + 1) / 16 * (i == 40 * s)' '"%04dx" % i + "é" * 50'
+	accalign a.jsonl b.jsonl | acctoken >t.acc || [ $? -eq 1 ]
+	accfmt --json t.acc >t.jsonl || [ $? -eq 1 ]
+	# 200 tokens from 100 before the worst on, within the response.
+	[ "$(jq -r 'select(.kind == "sample") | "\(."tok.max_at") \(."tok.from") \(."tok.texts" | length) \(."tok.logp_a")"' t.jsonl)" = \
+		"$(for s in {15..6}; do f=$((40 * s - 100)); echo "$((40 * s)) $((f > 500 ? 500 : f)) 200 1600 bytes"; done)" ]
+	jq -es 'map(select(.kind == "sample") | ."tok.texts"[]) | all(utf8bytelength == 63)' t.jsonl
+	jq -es 'map(select(.kind == "sample")) | all(."tok.texts"[0][:4] == ("000\(."tok.from")"[-4:]))' t.jsonl
+	accfmt --html p.html t.acc || [ $? -eq 1 ]
+	shown p.html >out
+	[ "$(grep -c '^#' out)" -eq 10 ]
+	[ "$(grep -vc '^#' out)" -eq 2000 ]
+	[ "$(grep -o '^p4 | position [0-9]*' out)" = "$(for s in {15..6}; do echo "p4 | position $((40 * s))"; done)" ]
+	# With --all the same ten have them, whatever their order.
+	accalign a.jsonl b.jsonl | acctoken --all | accfmt --json >all.jsonl || [ $? -eq 1 ]
+	[ "$(jq -r 'select(.kind == "sample" and has("tok.texts")) | ."tok.max_at"' all.jsonl)" = "$(for s in {6..15}; do echo $((40 * s)); done)" ]
+}

@@ -67,10 +67,12 @@ other_sum(const struct together *all, const struct fold_item *it, double times, 
 {
 	const double mean = it->stat.v[ACC_FOLD_MEAN], sum = all->sum / it->stat.count;
 	bool like = (it->stat.known & 1 << ACC_FOLD_MEAN) == 0;
-	for (double n = 1; n * n <= times && !like; n++)
+	for (uint32_t i = 1; (double)i * i <= times && !like; i++) {
+		const double n = i;
 		if (fmod(times, n) == 0)
 			like = (n < times && !(fabs(sum / n - mean) > by)) ||
 			       (n > 1 && !(fabs(sum * n / times - mean) > by));
+	}
 	return !like;
 }
 

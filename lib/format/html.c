@@ -1,12 +1,14 @@
 /* One page for a browser, whole in itself: the frame and the style, then the records as blocks of
  * JSON (columns.h), then the script that shows them; all from share/report. Nothing is fetched, and
- * nothing of a record is ever read as HTML. */
+ * nothing of a record is ever read as HTML. Tokens of samples are text behind them, which needs no script. */
 #include "acc/judge.h"
 #include "format/columns.h"
 #include "acc/format.h"
 #include "acc/say.h"
+#include "format/aside.h"
 #include "format/jsontext.h"
 #include "format/network.h"
+#include "format/shown.h"
 
 #include <stdlib.h>
 
@@ -16,13 +18,16 @@ extern const size_t acc_nreport;
 
 /* More would make a page that no browser opens: of what is not bad the first are in it. The network
  * tells of all. */
-enum { MOST_ROWS = 300000 };
+enum { MOST_ROWS = 300000, MOST_SAMPLES = 100 };
 
 struct state {
 	FILE *out;
 	struct acc_json_blocks *blocks;
 	struct acc_network net;
 	uint64_t rows, left;
+	FILE *shown; /* tokens of samples, as HTML; NULL: of none */
+	const char *tmpdir;
+	unsigned nshown;
 };
 
 /* A file of share/report, by its name without what follows the dot. */
@@ -56,6 +61,7 @@ begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err 
 	if (s == NULL)
 		return acc_nomem(e);
 	s->out = out;
+	s->tmpdir = opt->tmpdir;
 	s->blocks = acc_blocks_open(out, opt->tmpdir, e);
 	if (s->blocks == NULL) {
 		free(s);
@@ -82,10 +88,39 @@ begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err 
 }
 
 static int
+show(struct state *s, const struct acc_rec *r, struct acc_err *e)
+{
+	if (!acc_has_shown(r) || s->nshown == MOST_SAMPLES)
+		return 0;
+	if (s->shown == NULL && (s->shown = acc_aside_open(s->tmpdir, e)) == NULL)
+		return ACC_EIO;
+	s->nshown++;
+	acc_shown_html(s->shown, r);
+	return 0;
+}
+
+/* What was shown, as a part of the page. */
+static int
+put_shown(struct state *s, struct acc_err *e)
+{
+	if (s->shown == NULL)
+		return 0;
+	fprintf(s->out,
+		"<section id=\"tokens-part\">\n<h2>%s</h2>\n<p class=\"tokens\"><span class=\"m4\">%s</span> "
+		"<span class=\"p4\">%s</span></p>\n",
+		acc_tr("Tokens of the worst samples"), acc_tr("the trainer is below the rollout"),
+		acc_tr("the trainer is above the rollout"));
+	const int rc = acc_aside_put(s->shown, s->out, e);
+	fputs("</section>\n", s->out);
+	return rc;
+}
+
+static int
 record(void *state, const struct acc_rec *r, struct acc_err *e)
 {
 	struct state *s = state;
-	const int rc = acc_network_add(&s->net, r, e);
+	int rc = acc_network_add(&s->net, r, e);
+	rc = rc < 0 ? rc : show(s, r, e);
 	if (rc < 0)
 		return rc;
 	if (acc_word_in("pair tensor arg call scalar", r->kind) && s->rows++ >= MOST_ROWS &&
@@ -103,6 +138,7 @@ end(void *state, int status, struct acc_err *e)
 		"tree", "map", "table", "detail", "curves", "page"};
 	struct state *s = state;
 	int rc = acc_blocks_flush(s->blocks, e);
+	rc = rc < 0 ? rc : put_shown(s, e);
 	rc = rc < 0 ? rc : acc_network_join(&s->net, e);
 	fputs("<script type=\"application/json\" id=\"network\">", s->out);
 	rc = rc < 0 ? rc : acc_network_json(&s->net, s->out, e);
@@ -122,6 +158,8 @@ release(void *state)
 	struct state *s = state;
 	acc_blocks_close(s->blocks);
 	acc_network_release(&s->net);
+	if (s->shown != NULL)
+		fclose(s->shown);
 	free(s);
 }
 

@@ -113,7 +113,8 @@ is_text16(const uint8_t *p, size_t n, bool big)
 {
 	bool ended = false, half = false;
 	for (size_t i = 2; i + 1 < n; i += 2) {
-		const unsigned u = big ? (unsigned)p[i] << 8 | p[i + 1] : (unsigned)p[i + 1] << 8 | p[i];
+		const unsigned u = big ? (unsigned)p[i] << 8 | p[i + 1]
+				       : (unsigned)p[i + 1] << 8 | p[i];
 		const bool low = u >= 0xdc00 && u < 0xe000;
 		if ((u < 0x20 && strchr("\t\n\r\033", (int)u) == NULL) || u == 0 || u >= 0xfffe ||
 			low != half)

@@ -90,16 +90,18 @@ const struct acc_known acc_known[] = {
 					WHOLE("tok.clip") WHOLE("tok.ess") WHOLE("tok.ess_seq") WHOLE(
 						"tok.chi2") WHOLE("tok.chi2_seq") WHOLE("tok.log_ppl_diff")
 						WHOLE("tok.log_ppl_abs_diff") WHOLE("tok.log_ppl_diff_max") WHOLE(
-							"tok.log_ppl_diff_min") WHOLE("tok.ppl_ratio")
-							WHOLE("tok.prob_diff_mean") WHOLE(
-								"tok.prob_diff_max") WHOLE("tok.prob_diff_std")
-								WHOLE("tok.pearson") WHOLE(
-									"tok.entropy_a") WHOLE("tok.entropy_b")
-									WHOLE("tok.log_ratio") WHOLE(
-										"tok.max") WHOLE("tok.max_at")
-										WHOLE("tok.parted") WHOLE(
-											"tok.parted_at")
-											WHOLE("tok.at")
+							"tok.log_ppl_diff_min") WHOLE("tok.ppl_ratio") WHOLE("tok.prob_diff_mean")
+							WHOLE("tok.prob_diff_max") WHOLE("tok.prob_diff_std") WHOLE(
+								"tok.pearson") WHOLE("tok.entropy_a")
+								WHOLE("tok.entropy_b") WHOLE("tok.log_ratio") WHOLE(
+									"tok.max") WHOLE("tok.max_at")
+									WHOLE("tok.parted") WHOLE(
+										"tok.parted_at") WHOLE("tok.at")
+										WHOLE("tok.from") WHOLE(
+											"tok.ids")
+											WHOLE("tok.texts") WHOLE(
+												"tok.logp_a")
+												WHOLE("tok.logp_b")
 	/* the ranks as one */
 	SIDED("fold") SIDED("fold.key") SIDED("fold.rank") SIDED("fold.by") SIDED("fold.ranks")
 		SIDED("fold.shape") SIDED("fold.own") SIDED("fold.mesh") SIDED("fold.differs")

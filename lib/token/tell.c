@@ -77,7 +77,7 @@ put_sample(struct acc_tokens *t, const struct tok_sum *s)
 	rc |= number(r, "tok.log_ratio", s->s1);
 	rc |= number(r, "tok.max", (double)s->max);
 	rc |= acc_add(r, "", "tok.max_at", acc_int(s->max_at));
-	return rc;
+	return rc < 0 ? rc : acc_tok_put_shown(t, s);
 }
 
 static int

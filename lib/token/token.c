@@ -70,6 +70,7 @@ acc_tokens_close(struct acc_tokens *t)
 		return;
 	for (int i = 0; i < NSIDE; i++)
 		acc_tok_side_release(&t->side[i]);
+	acc_tok_shown_release(t);
 	acc_tok_all_close(&t->all);
 	acc_tok_all_close(&t->noise);
 	free(t->sum);
@@ -251,6 +252,8 @@ compare(struct acc_tokens *t, struct tok_side *a, struct tok_side *b, bool noise
 		same = 0;
 	const double sexp = all->sexp;
 	rc = acc_tok_sums(t, all, s, a, b, off, same, e);
+	if (rc == 0 && !noise)
+		rc = acc_tok_show(t, s, a, b, off, same, e);
 	if (rc < 0 || noise)
 		return rc;
 	t->uncompared += s->n == 0 && w.how == PART_NONE && same > 0 &&
@@ -293,22 +296,10 @@ acc_tokens_add(struct acc_tokens *t, const struct acc_rec *r, bool noise, struct
 
 /* --- judging --- */
 
-static int
-by_worst(const void *x, const void *y, void *arg)
-{
-	const struct acc_tokens *t = arg;
-	const struct tok_sum *a = &t->sum[*(const size_t *)x], *b = &t->sum[*(const size_t *)y];
-	const double p = a->n > 0 ? a->s2 / a->n : -1, q = b->n > 0 ? b->s2 / b->n : -1;
-	if (p != q)
-		return p > q ? -1 : 1;
-	return (a->order > b->order) - (a->order < b->order);
-}
-
 /* All in their order; or the worst ten. */
 static int
 order(struct acc_tokens *t, struct acc_err *e)
 {
-	enum { WORST = 10 };
 	t->worst = calloc(t->n + 1, sizeof *t->worst);
 	if (t->worst == NULL)
 		return acc_nomem(e);
@@ -317,8 +308,8 @@ order(struct acc_tokens *t, struct acc_err *e)
 	t->nworst = t->n;
 	if (t->opt.all)
 		return 0;
-	qsort_r(t->worst, t->n, sizeof *t->worst, by_worst, t);
-	t->nworst = t->n < WORST ? t->n : WORST;
+	qsort_r(t->worst, t->n, sizeof *t->worst, acc_tok_by_worst, t);
+	t->nworst = t->n < TOK_WORST ? t->n : TOK_WORST;
 	return 0;
 }
 

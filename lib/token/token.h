@@ -121,6 +121,17 @@ struct tok_all {
 	uint64_t nans[NSIDE], positive[NSIDE];
 };
 
+/* What is shown of one of the worst samples: tokens of the response around its worst. */
+enum { TOK_WORST = 10, TOK_SHOWN = 200, TOK_TEXT = 64 };
+struct tok_shown {
+	size_t sample, from, n;
+	bool has_ids, has_texts;
+	int64_t id[TOK_SHOWN];
+	uint8_t logp[NSIDE][8 * TOK_SHOWN]; /* as in a stream; NaN: not compared */
+	uint8_t len[TOK_SHOWN];             /* bytes of each text */
+	struct acc_buf texts;               /* one after the other */
+};
+
 struct acc_tokens {
 	struct acc_token_opt opt;
 	struct tok_side side[NSIDE];
@@ -153,6 +164,8 @@ struct acc_tokens {
 		double value, limit;
 	} finding[64];
 	size_t nfinding, at;
+	struct tok_shown shown[TOK_WORST];
+	size_t nshown;
 	size_t *worst;
 	size_t nworst, nsteps, npoints, cell;
 	struct tok_step {
@@ -182,6 +195,14 @@ int acc_tok_sums(struct acc_tokens *t, struct tok_all *all, struct tok_sum *sum,
 	struct acc_err *e);
 int acc_tok_all_open(struct tok_all *w, struct acc_err *e);
 void acc_tok_all_close(struct tok_all *w);
+
+/* Keep the sample's tokens, if it is among the worst so far; of one that is kept, put them into t->out. */
+int acc_tok_show(struct acc_tokens *t, const struct tok_sum *s, const struct tok_side *a,
+	const struct tok_side *b, int64_t off, size_t same, struct acc_err *e);
+int acc_tok_put_shown(struct acc_tokens *t, const struct tok_sum *s);
+void acc_tok_shown_release(struct acc_tokens *t);
+/* Of two indices of samples, for qsort_r with t: the worse first. */
+int acc_tok_by_worst(const void *x, const void *y, void *arg);
 
 /* The standard error over samples of a mean over tokens, of what `of` sums up in each; -l; and the largest |l|. */
 double acc_tok_error(const struct acc_tokens *t, double mean,

@@ -20,7 +20,8 @@ struct packed_tensor {
 	const struct acc_st_tensor *t;
 	const char *file;
 	const struct acc_file_info *info;
-	const int64_t *all; /* where it does not lie as bytes: the number that each of its elements is */
+	const int64_t
+		*all; /* where it does not lie as bytes: the number that each of its elements is */
 };
 
 struct packed_set {

@@ -28,7 +28,7 @@ struct weight {
 	struct acc_str dtype_raw;
 	const struct acc_err *err; /* NULL: whole */
 	bool grad_known, requires_grad;
-	bool buffer; /* it is said to be no parameter, but a buffer */
+	bool buffer;          /* it is said to be no parameter, but a buffer */
 	struct acc_str stack; /* its id; empty: none */
 	struct acc_str scope; /* the module; empty: none */
 	bool several;         /* the file holds others: a message names it */

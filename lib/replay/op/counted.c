@@ -164,16 +164,17 @@ nextafters(struct acc_replay *r, struct acc_dense *out)
 static double
 gamma_part(double a, double x, double *part)
 {
+	enum { MOST = 100000 }; /* terms */
 	const double front = exp(a * log(x) - x - lgamma(a));
 	if (x < a + 1) {
 		double sum = 1 / a, term = sum;
-		for (double k = a + 1; term > sum * 0x1p-54 && k < a + 1e5; k++)
-			sum += term *= x / k;
+		for (uint32_t i = 1; term > sum * 0x1p-54 && i < MOST; i++)
+			sum += term *= x / (a + i);
 		return *part = front * sum;
 	}
 	double b = x + 1 - a, c = 0x1p1000, d = 1 / b, h = d;
-	for (double k = 1; k < 1e5; k++) {
-		const double by = -k * (k - a);
+	for (uint32_t i = 1; i < MOST; i++) {
+		const double by = -(double)i * (i - a);
 		b += 2;
 		d = 1 / (by * d + b);
 		c = b + by / c;
