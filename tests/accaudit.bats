@@ -135,6 +135,7 @@ replayed() { # family, folder
 @test "products of several tensors, sampling, means of powers, areas, rarer functions" {
 	replayed contractions replay_ops
 	replayed counted replay_ops
+	replayed spectra replay_ops
 }
 
 @test "modules of transformers" {

@@ -26,13 +26,14 @@ extern "C" {
 enum { ACC_DENSE_DIMS = 16 };
 
 /* A tensor in row-major order without gaps, each element as a double: exact for every float and
- * for integers up to 2^53. Complex tensors are not audited. */
+ * for integers up to 2^53. Of complex ones v has what is real, and z the parts: operators that know z are audited. */
 struct acc_dense {
 	enum acc_dtype dtype; /* what the operator saw, whatever the payload holds */
 	uint32_t ndim;
 	int64_t shape[ACC_DENSE_DIMS];
 	size_t n;  /* elements */
 	double *v; /* NULL in an argument: recorded without data */
+	double *z; /* of a complex tensor in memory: real and imaginary parts in turn; else NULL */
 	/* Of outputs: room for the size of what was summed up to give each element, such as
 	 * sum |terms|, in the unit of v, where that may be more than the element; 0 at first.
 	 * Errors are allowed in proportion. NULL where nobody wants to know. */
@@ -219,7 +220,9 @@ enum acc_op_flags {
 	 * made of what was rounded nobody else knows what is left of them. */
 	ACC_TANGENT = 262144,
 	/* Its magnitudes hold what each of its steps rounds, forward: in 16 bits, what is beyond is no such rounding. */
-	ACC_EVERY_STEP = 524288
+	ACC_EVERY_STEP = 524288,
+	/* It takes complex numbers, or gives them: each such tensor is that of its parts, in a last dimension of 2. */
+	ACC_COMPLEX = 1048576
 };
 
 /* An element's place, taken apart as ((a * B) + b) * C + c: what is `in` the block number. */
@@ -294,7 +297,8 @@ struct acc_op {
 	/* With a tensor as its second argument it is this operator: max(a, b) is maximum. Or NULL. */
 	const char *of_two;
 	const char *of_one; /* and with one argument alone: where(condition) is nonzero. Or NULL. */
-	const struct acc_op *of_others; /* and of other than two tensors, in any place. Or NULL. */
+	const struct acc_op *of_others;  /* and of other than two tensors, in any place. Or NULL. */
+	const struct acc_op *of_complex; /* and of a complex first argument. Or NULL. */
 	const char
 		*cls; /* operators whose usual errors are alike: product, norm, activation, ... */
 	enum acc_rounding rounding;

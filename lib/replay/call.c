@@ -156,7 +156,8 @@ tensor(struct acc_audit_job *j, const struct acc_rec *r, size_t line, struct acc
 	}
 	if (h->data && acc_get(r, "other.", "src") != NULL && other(j, r, h) < 0)
 		return ACC_ENOMEM;
-	j->bytes += h->data ? n * sizeof(double) : 0;
+	const bool parts = h->d.dtype != ACC_NODTYPE && acc_dtype_of(h->d.dtype)->cls == 'C';
+	j->bytes += h->data ? n * (parts ? 3 : 1) * sizeof(double) : 0;
 	struct acc_str name = v->name;
 	*v = (struct acc_value){.type = ACC_A_TENSOR, .name = name, .t = &h->d};
 	return 0;

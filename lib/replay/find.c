@@ -60,6 +60,10 @@ acc_op_of_call(const struct acc_audit_job *j)
 {
 	const struct acc_op *op = acc_op_find(j->op);
 	uint32_t n = 0;
+	const struct acc_value *x = j->fwd.nin > 0 ? &j->fwd.in[0] : NULL;
+	if (op != NULL && op->of_complex != NULL && x != NULL && x->type == ACC_A_TENSOR &&
+		x->t->dtype != ACC_NODTYPE && acc_dtype_of(x->t->dtype)->cls == 'C')
+		return op->of_complex;
 	if (op != NULL && op->of_others != NULL) {
 		acc_each_held(j->fwd.in, j->fwd.nin, acc_count_held, &n);
 		return n == 2 ? op : op->of_others;

@@ -264,6 +264,33 @@ judge_large(struct acc_trial *t, uint32_t k, const struct yardstick *y, struct a
 	tally->far += acc_far_off(&s, v->low);
 }
 
+/* Of complex numbers places are of these, and what is compared there is the part that is further off. */
+static void
+spots(struct acc_trial *t, const struct acc_dense *rec, const double *ref, uint32_t k)
+{
+	struct acc_spots *s = &t->j->tally[k].spots;
+	struct acc_dense own = *rec;
+	const bool parts = (t->r.op->flags & ACC_COMPLEX) != 0 &&
+			   acc_dtype_of(t->out[k].held->ref.dtype)->cls == 'C' && rec->ndim > 0 &&
+			   rec->shape[rec->ndim - 1] == 2;
+	if (!parts) {
+		acc_spots_add(s, rec, ref, t->out[k].first);
+		return;
+	}
+	own.n /= 2;
+	own.ndim--;
+	own.v = acc_doubles(&t->r, own.n);
+	double *of = acc_doubles(&t->r, own.n);
+	for (size_t i = 0; own.v != NULL && of != NULL && i < own.n; i++) {
+		const double *x = rec->v + 2 * i, *y = ref + 2 * i;
+		const size_t c = fabs(x[0] - y[0]) >= fabs(x[1] - y[1]) || isnan(x[0]) ? 0 : 1;
+		own.v[i] = x[c];
+		of[i] = y[c];
+	}
+	if (own.v != NULL && of != NULL)
+		acc_spots_add(s, &own, of, t->out[k].first);
+}
+
 static void
 judge_formed(struct acc_trial *t, const struct acc_formed *f, uint32_t k,
 	const struct yardstick *y0, struct acc_audited *v)
@@ -323,7 +350,7 @@ judge_formed(struct acc_trial *t, const struct acc_formed *f, uint32_t k,
 		tally->changed = t->changed;
 	}
 	tally->rough = acc_cause_rough(rec, ref->v) && (tally->rough || tally->far == 1);
-	acc_spots_add(&tally->spots, rec, ref->v, t->out[k].first);
+	spots(t, rec, ref->v, k);
 }
 
 static void

@@ -13,6 +13,7 @@
 #define TABLE(name) extern const struct acc_op acc_ops_##name[];
 #include "replay/table.h"
 #undef TABLE
+extern const struct acc_op acc_op_modulus; /* abs of complex numbers */
 
 /* --- a call with its tensors, as records say (call.c) --- */
 

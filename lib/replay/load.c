@@ -122,10 +122,32 @@ start(struct acc_audit_job *j, struct acc_held *h)
 	return p;
 }
 
+/* Both parts of complex numbers; whether they are finite is said of these. */
+static int
+load_parts(struct acc_audit_job *j, struct acc_held *h, struct acc_pay *p)
+{
+	struct acc_err e = {0};
+	double *z = acc_alloc(&j->mem, 2 * h->d.n * sizeof *z);
+	if (z == NULL)
+		return ACC_ENOMEM;
+	for (size_t at = 0; at < h->d.n;) {
+		size_t k = h->d.n - at < ACC_CHUNK ? h->d.n - at : ACC_CHUNK;
+		const void *got;
+		if (acc_pay_read(p, at, k, j->reader->scratch, &got, &e) < 0)
+			return failed(j, h, &e);
+		acc_widen(acc_component(h->ref.dtype), got, 2 * k, z + 2 * at);
+		at += k;
+	}
+	h->d.z = z;
+	h->wild = !acc_audit_row()->finite(z, 2 * h->d.n);
+	return 0;
+}
+
 static int
 load(void *arg, struct acc_held *h)
 {
 	struct acc_audit_job *j = arg;
+	int rc = 0;
 	if (!h->data || h->d.v != NULL)
 		return 0;
 	double *v = acc_alloc(&j->mem, h->d.n * sizeof *v);
@@ -134,8 +156,10 @@ load(void *arg, struct acc_held *h)
 	struct acc_pay *p = start(j, h);
 	if (p != NULL && read_some(j, h, p, 0, h->d.n, v) == 0)
 		h->d.v = v;
+	if (h->d.v != NULL && acc_dtype_of(h->ref.dtype)->cls == 'C' && h->d.dtype == h->ref.dtype)
+		rc = load_parts(j, h, p);
 	acc_pay_close(p);
-	return h->d.v == NULL && h->err == NULL ? ACC_ENOMEM : 0;
+	return (h->d.v == NULL || rc < 0) && h->err == NULL ? ACC_ENOMEM : 0;
 }
 
 /* Below this, it is read at once. */

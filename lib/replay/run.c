@@ -1,4 +1,5 @@
 /* One call, from its records to its results. */
+#include "kernel/row.h"
 #include "replay/cut.h"
 #include "replay/views.h"
 
@@ -59,6 +60,22 @@ missing(void *arg, struct acc_held *h)
 	return *why != NULL;
 }
 
+/* See ACC_COMPLEX. A gradient of complex numbers is along their parts, as that of real ones is. */
+static int
+to_parts(void *arg, struct acc_held *h)
+{
+	struct acc_dense *d = &h->d;
+	(void)arg;
+	if (d->z == NULL || d->ndim == ACC_DENSE_DIMS)
+		return 0;
+	d->dtype = acc_component(d->dtype);
+	d->shape[d->ndim++] = 2;
+	d->n *= 2;
+	d->v = d->z;
+	d->z = NULL;
+	return 0;
+}
+
 static int
 unread(void *arg, struct acc_held *h)
 {
@@ -97,6 +114,8 @@ acc_audit_job_test(struct acc_audit_job *j, const struct acc_op *op)
 {
 	struct acc_trial t;
 	struct lack lack = {j->bad, takes_any(j, op)};
+	if ((op->flags & ACC_COMPLEX) != 0)
+		acc_each_tensor(j, to_parts, NULL);
 	if (lack.why == NULL && j->backward && j->fwd.nout == 0)
 		lack.why = "its forward call was not recorded";
 	if (lack.why == NULL)

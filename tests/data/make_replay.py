@@ -16,7 +16,8 @@ import torch.nn.functional as F
 from make_replay_fused import DT, Stream, rand
 
 f64, f32, bf16, f16 = torch.float64, torch.float32, torch.bfloat16, torch.float16
-DT[f16] = "f16"
+c64, c128 = torch.complex64, torch.complex128
+DT.update({f16: "f16", c64: "c64", c128: "c128"})
 nan, inf = float("nan"), float("inf")
 
 
@@ -33,7 +34,21 @@ def flat(x):
 def wide(x):
     if isinstance(x, (list, tuple)):
         return type(x)(wide(v) for v in x)
+    if is_tensor(x) and x.is_complex():
+        return x.detach().to(c128)
     return x.detach().double() if is_tensor(x) and x.is_floating_point() else x
+
+
+def smooth(t):
+    return t.is_floating_point() or t.is_complex()
+
+
+def narrowed(t, to):
+    """A result of f64 for inputs of this dtype."""
+    if to is None or t.dtype not in (f64, c128):
+        return t
+    to = {c64: f32, c128: f64}.get(to, to)
+    return t.to({f32: c64, f64: c128}[to] if t.is_complex() else to)
 
 
 class Calls(Stream):
@@ -80,25 +95,24 @@ class Calls(Stream):
         for k, v in kwargs.items():
             self.item(key, op, call, "kw", k, v)
         given = flat(list(args)) + flat(list(kwargs.values()))
-        narrow = [t.dtype for t in given if t.is_floating_point()]
+        narrow = [t.dtype for t in given if smooth(t)]
         to = narrow[0] if narrow else None
         a64, k64 = wide(args), {k: wide(v) for k, v in kwargs.items()}
         leaves = flat(list(a64)) + flat(list(k64.values()))
         for t in leaves:
-            if t.is_floating_point() and grad:
+            if smooth(t) and grad:
                 t.requires_grad_(True)
         out = fn(*a64, **k64)
         outs = list(out) if isinstance(out, (tuple, list)) else [out]
         self.bad = off and self.runs % 3 == 2
         for i, o in enumerate(outs):
-            self.tensor(key, op, call, "forward", "out", i,
-                        o.to(to) if to is not None and o.dtype == f64 else o)
+            self.tensor(key, op, call, "forward", "out", i, narrowed(o, to))
         wanted = [t for t in leaves if t.requires_grad]
         used = [o for o in outs if o.requires_grad]
         if not wanted or not used:
             return
-        gout = [torch.randn(o.shape, dtype=f64).to(to) for o in used]
-        grads = torch.autograd.grad(used, wanted, [g.double() for g in gout], allow_unused=True)
+        gout = [narrowed(torch.randn(o.shape, dtype=o.dtype), to) for o in used]
+        grads = torch.autograd.grad(used, wanted, [wide(g) for g in gout], allow_unused=True)
         key = f"{op}.{call}.backward"
         bad, self.bad = self.bad, False
         for i, g in enumerate(gout):

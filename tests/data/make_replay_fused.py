@@ -32,7 +32,7 @@ class Stream:
             t = t.clone()
             flat = t.view(-1)
             i = flat.abs().float().argmax()
-            if not t.is_floating_point():
+            if not (t.is_floating_point() or t.is_complex()):
                 flat[i] += 1
             else:
                 flat[i] *= 1.5 if t.element_size() == 2 else 1.001

@@ -10,7 +10,7 @@ import sys
 import torch
 import torch.nn.functional as F
 
-from make_replay import Calls, bf16, f16, f32, f64, inf, is_tensor, nan, rand
+from make_replay import Calls, bf16, c64, c128, f16, f32, f64, inf, is_tensor, nan, rand
 
 ids = torch.tensor
 
@@ -1017,6 +1017,17 @@ def counted(s):
     s.do("Torch.nextafter", torch.nextafter, x, x.flip(0), grad=False)
 
 
+def spectra(s):
+    """Complex numbers: transforms of real ones, and absolute values."""
+    for t in (f32, f64):
+        s.do("Torch.fft.rfft", torch.fft.rfft, rand(3, 16).to(t))
+        s.do("Torch.fft.rfft", torch.fft.rfft, rand(2, 7, 3).to(t), dim=1, norm="ortho")
+        s.do("Torch.fft.rfft", torch.fft.rfft, rand(4, 12).to(t), 9, -1, "forward")
+        s.do("Torch.fft.rfft", torch.fft.rfft, rand(4, 5).to(t), n=8)
+        s.do("Torch.abs", torch.abs, torch.complex(rand(4, 9), rand(4, 9)).to(c64 if t == f32 else c128))
+        s.do("Tensor.abs", torch.abs, torch.complex(rand(3), rand(3)).mul(1e25).to(c64 if t == f32 else c128))
+
+
 def lacking(s):
     """Sums without their last terms, variances in one pass."""
     def wrong(op, but, *args, **kwargs):
@@ -1050,7 +1061,7 @@ def edges(s):
 
 FAMILIES = [scatters, orders, makers, patterns, distances, margins, hidden, lists, optimizers, rarer,
             fused, primitives, arranged, derivatives, positions, remaining, heads, recurrent, rounds,
-            steps, saturated, modules, left_out, contractions, counted, lacking, edges, unaudited, faults]
+            steps, saturated, modules, left_out, contractions, counted, spectra, lacking, edges, unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]

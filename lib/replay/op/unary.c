@@ -514,7 +514,15 @@ logarithm_terms(struct acc_replay *r, const struct acc_steep *at)
 #define STEPS(n, w) UNARY(n, "move", ACC_EXACT, 0, "input|x|self:flat", w)
 const struct acc_op acc_ops_unary[] = {
 	UNARY("neg Neg", "arithmetic", ACC_EXACT, ACC_KEEPS_NAN, "input|x|self:point", NEG),
-	UNARY("abs Abs", "arithmetic", ACC_EXACT, ACC_KEEPS_NAN, "input|x|self:point", ABS),
+	{.names = "abs Abs",
+		.sig = "input|x|self:point",
+		.of_complex = &acc_op_modulus,
+		.cls = "arithmetic",
+		.rounding = ACC_EXACT,
+		.flags = ACC_KEEPS_NAN,
+		.eval = unary,
+		.cut = acc_cut_point,
+		.which = ABS},
 	UNARY("square Square", "arithmetic", ACC_ONCE, ACC_KEEPS_NAN, "input|x|self:point", SQUARE),
 	STEPS("sign Sign", SIGN),
 	ROW("sqrt Sqrt", SQRT),
