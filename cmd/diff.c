@@ -327,7 +327,8 @@ run_pipeline(struct plan *p)
 		plan_show_too(last, convicted);
 	int status = prog_run(last, STDOUT_FILENO);
 	/* That the bench could not be asked is no trouble where the ranks have said what is wrong. */
-	if (status == 2 && bad && plan_in_two_layouts(&l) && plan_measured(&l))
+	if (status == 2 && bad && (plan_in_two_layouts(&l) || plan_left_gradients(&l)) &&
+		plan_measured(&l))
 		status = 1;
 	if (failed && status < 2)
 		status = 2;

@@ -420,6 +420,14 @@ plan_in_two_layouts(const struct pipeline *l)
 }
 
 bool
+plan_left_gradients(const struct pipeline *l)
+{
+	return has_said(l, SAID_JUDGE,
+		"gradients that optimizers are given were not compared, %llu of %llu: how their parts lie on the ranks is not known;"
+		" are they reduced?");
+}
+
+bool
 plan_measured(const struct pipeline *l)
 {
 	bool all = true;

@@ -47,6 +47,8 @@ void plan_said_folding(struct pipeline *l);
 void plan_said_members(struct pipeline *l);
 /* Has the judge found that the ranks of the two sides are laid out in different ways? */
 bool plan_in_two_layouts(const struct pipeline *l);
+/* Has the judge said that gradients of folded ranks were not compared? */
+bool plan_left_gradients(const struct pipeline *l);
 /* Have the programs before the judge met no trouble? */
 bool plan_measured(const struct pipeline *l);
 /* Was there nothing that accaudit could recompute? */

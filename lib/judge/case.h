@@ -96,6 +96,9 @@ bool acc_is_folded(struct acc_case *c);
 /* By the `fold` of an argument: how many ranks are one of the other side's; 1. */
 double acc_of_ranks(struct acc_str fold);
 bool acc_is_folded_side(struct acc_case *c, int side);
+/* Where nothing is bad: what optimizers are given was not compared where the layout of gradients is not known, which c->nothing
+ * says. No answer is better than that all is right. */
+int acc_say_unlaid(struct acc_case *c, struct acc_err *e);
 /* Of such ranks: a sum over them that is lost, wrong or no mean is named in place of what takes or gives
  * its summands. */
 int acc_say_sums(struct acc_case *c, struct acc_err *e);

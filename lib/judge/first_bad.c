@@ -519,6 +519,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_say_rest(c, e);
 	if (rc == 0)
 		rc = acc_say_folded(c, e);
+	if (rc == 0)
+		rc = acc_say_unlaid(c, e);
 	acc_witness_count(&s);
 	acc_ids_release(&s.made[0]);
 	acc_ids_release(&s.made[1]);

@@ -1,7 +1,10 @@
 /* Ranks that accfold has made one: a finding speaks of the op call and the rank that were recorded. */
 #include "judge/case.h"
 #include "judge/first_bad.h"
+#include "judge/traced.h"
 #include "acc/say.h"
+
+#include <math.h>
 
 bool
 acc_is_folded_side(struct acc_case *c, int side)
@@ -217,4 +220,67 @@ acc_say_folded(struct acc_case *c, struct acc_err *e)
 			return acc_nomem(e);
 	}
 	return 0;
+}
+
+/* Gradients that optimizers are given, and those in no layout that is known. */
+struct handed {
+	uint64_t n, unlaid;
+	double largest; /* norm of the bench's in this call */
+};
+
+/* The second of an optimizer's lists. More than the largest of them is rounded by, on the bench: a gradient that is zero in
+ * exact arithmetic, as of a bias before a softmax, is noise on every rank, and in no layout. */
+static int
+look_at_gradient(struct acc_case *c, const struct acc_item *it, bool count, struct handed *h,
+	struct acc_err *e)
+{
+	struct acc_rec *r;
+	double norm = INFINITY;
+	if (it->kind != ACC_ITEM_TENSOR || it->io != ACC_IO_IN)
+		return 0;
+	int rc = acc_case_record(c, it, &r, e);
+	if (rc < 0)
+		return rc;
+	const bool known = acc_as_f64(acc_get(r, "b.", "stat.norm"), &norm);
+	bool gradient = false, unlaid = false;
+	for (int side = 0; side < 2; side++) {
+		const char *prefix = side == ACC_A ? "a." : "b.";
+		const bool is = acc_str_starts(acc_get_text(r, prefix, "pos"), "1.");
+		gradient |= is;
+		unlaid |= is && acc_str_is(acc_get_text(r, prefix, "fold"), "Unknown()");
+	}
+	if (!count) {
+		h->largest = gradient && known && norm > h->largest ? norm : h->largest;
+		return 0;
+	}
+	h->n += gradient && (it->sides & 1) != 0;
+	h->unlaid += unlaid && (!known || norm > acc_item_dtype(it, ACC_B)->eps * h->largest);
+	return 0;
+}
+
+int
+acc_say_unlaid(struct acc_case *c, struct acc_err *e)
+{
+	struct handed h = {0};
+	/* What is bad is an answer, whatever else was not compared. */
+	if (c->nothing != NULL || acc_case_status(c) != 0)
+		return 0;
+	for (uint32_t k = 0; k < c->ncall; k = acc_step(c, k)) {
+		const struct acc_call *call = &c->call[k];
+		if (!acc_call_steps_on(call, ACC_A) && !acc_call_steps_on(call, ACC_B))
+			continue;
+		h.largest = 0;
+		for (int count = 0; count < 2; count++)
+			for (uint32_t i = call->first; i <= call->last; i++)
+				if (c->item[i].call == k &&
+					look_at_gradient(c, &c->item[i], count != 0, &h, e) < 0)
+					return e->code;
+	}
+	if (h.unlaid == 0)
+		return 0;
+	c->nothing = acc_say(&c->mem,
+		"gradients that optimizers are given were not compared, %llu of %llu: how their parts lie on the ranks is not known;"
+		" are they reduced?",
+		(unsigned long long)h.unlaid, (unsigned long long)h.n);
+	return c->nothing == NULL ? acc_nomem(e) : 0;
 }

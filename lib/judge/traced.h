@@ -116,6 +116,7 @@ int acc_substitute_with(struct scan *s, uint32_t call, uint32_t bench, uint32_t 
 	const char **cause, struct acc_err *e);
 /* Is it an optimizer's step of the bench, over lists of parameters? */
 bool acc_call_steps(const struct acc_call *k);
+bool acc_call_steps_on(const struct acc_call *k, int side);
 /* Where nothing else is named: the first call that is taken for computed otherwise, though one changed argument
  * explains it. 0 or < 0. */
 int acc_substitute_apart(struct scan *s, uint32_t *chosen, struct acc_err *e);

@@ -439,15 +439,21 @@ say_alone(struct scan *s, struct acc_err *e)
 }
 
 bool
-acc_call_steps(const struct acc_call *k)
+acc_call_steps_on(const struct acc_call *k, int side)
 {
 	static const char before[] = "Functional.";
 	const size_t n = sizeof before - 1;
-	if (k->key[ACC_B] == NULL || strncmp(k->key[ACC_B], before, n) != 0 || k->backward)
+	const char *key = k->key[side];
+	if (key == NULL || strncmp(key, before, n) != 0 || k->backward)
 		return false;
-	const char *name = k->key[ACC_B] + n;
 	return acc_word_in("adam adamw sgd rmsprop adagrad adamax nadam radam adadelta asgd rprop",
-		(struct acc_str){name, (uint32_t)strcspn(name, ".")});
+		(struct acc_str){key + n, (uint32_t)strcspn(key + n, ".")});
+}
+
+bool
+acc_call_steps(const struct acc_call *k)
+{
+	return acc_call_steps_on(k, ACC_B);
 }
 
 int
