@@ -45,6 +45,7 @@ line' ]
 }
 
 @test "stream: the records as they came, with what they were" {
+	cd "$BATS_TEST_TMPDIR"
 	run -1 bash -c 'accdiff --stream "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench" >judged.acc'
 	run -1 --separate-stderr accfmt --json judged.acc
 	[ "$output" = "$(accdiff -a --json "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench")" ]

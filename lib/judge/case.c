@@ -84,3 +84,12 @@ acc_case_find(struct acc_case *c, const char *what, struct acc_err *e)
 	f->value = f->limit = f->confidence = NAN;
 	return f;
 }
+
+int
+acc_case_status(const struct acc_case *c)
+{
+	for (uint32_t i = 0; i < c->nfinding; i++)
+		if (c->finding[i].bad || (c->opt.strict && c->finding[i].doubtful))
+			return 1;
+	return 0;
+}

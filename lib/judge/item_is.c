@@ -56,3 +56,21 @@ acc_is_measured(const struct acc_item *it)
 {
 	return it->sides == 3 && it->measure != ACC_UNMEASURED;
 }
+
+bool
+acc_call_steps_on(const struct acc_call *k, int side)
+{
+	static const char before[] = "Functional.";
+	const size_t n = sizeof before - 1;
+	const char *key = k->key[side];
+	if (key == NULL || strncmp(key, before, n) != 0 || k->backward)
+		return false;
+	return acc_word_in("adam adamw sgd rmsprop adagrad adamax nadam radam adadelta asgd rprop",
+		(struct acc_str){key + n, (uint32_t)strcspn(key + n, ".")});
+}
+
+bool
+acc_call_steps(const struct acc_call *k)
+{
+	return acc_call_steps_on(k, ACC_B);
+}

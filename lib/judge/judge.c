@@ -143,12 +143,3 @@ acc_case_judge(struct acc_case *c, struct acc_err *e)
 	/* What a sentence lacks would not be seen: see acc_got. */
 	return rc == 0 && c->mem.lost ? acc_nomem(e) : rc;
 }
-
-int
-acc_case_status(const struct acc_case *c)
-{
-	for (uint32_t i = 0; i < c->nfinding; i++)
-		if (c->finding[i].bad || (c->opt.strict && c->finding[i].doubtful))
-			return 1;
-	return 0;
-}

@@ -438,24 +438,6 @@ say_alone(struct scan *s, struct acc_err *e)
 	return 0;
 }
 
-bool
-acc_call_steps_on(const struct acc_call *k, int side)
-{
-	static const char before[] = "Functional.";
-	const size_t n = sizeof before - 1;
-	const char *key = k->key[side];
-	if (key == NULL || strncmp(key, before, n) != 0 || k->backward)
-		return false;
-	return acc_word_in("adam adamw sgd rmsprop adagrad adamax nadam radam adadelta asgd rprop",
-		(struct acc_str){key + n, (uint32_t)strcspn(key + n, ".")});
-}
-
-bool
-acc_call_steps(const struct acc_call *k)
-{
-	return acc_call_steps_on(k, ACC_B);
-}
-
 int
 acc_say_update(struct scan *s, uint32_t *call, struct acc_err *e)
 {

@@ -229,8 +229,10 @@ put_in_order(struct acc_replace *x)
 		return;
 	if (before != NULL && last->seq < before->seq)
 		last->seq = INT64_MAX;
-	qsort(x->v, x->n, sizeof *x->v, by_seq);
-	qsort(x->bench, x->nbench, sizeof *x->bench, by_seq);
+	if (x->n > 0)
+		qsort(x->v, x->n, sizeof *x->v, by_seq);
+	if (x->nbench > 0)
+		qsort(x->bench, x->nbench, sizeof *x->bench, by_seq);
 	acc_replace_fill(x->v, x->n, x->bench, x->nbench, &x->mem);
 }
 
