@@ -231,8 +231,9 @@ put_in_order(struct acc_replace *x)
 		last->seq = INT64_MAX;
 	if (x->n > 0)
 		qsort(x->v, x->n, sizeof *x->v, by_seq);
-	if (x->nbench > 0)
-		qsort(x->bench, x->nbench, sizeof *x->bench, by_seq);
+	if (x->n == 0 || x->nbench == 0)
+		return;
+	qsort(x->bench, x->nbench, sizeof *x->bench, by_seq);
 	acc_replace_fill(x->v, x->n, x->bench, x->nbench, &x->mem);
 }
 
