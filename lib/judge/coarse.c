@@ -2,7 +2,7 @@
  * results does not tell: what two sides differ by within it is no fault. A row each, with where the law comes from.
  *
  * ONNX Runtime's MLAS (onnxruntime/core/mlas/lib/logistic.cpp, the coefficients of Eigen): sigmoid is p(x) / q(x) + 1/2, with x
- * held within 18. The quotient, up to 1/2, has the rounding of two polynomials and a division, the sum one more: three
+ * held within 18. The quotient, up to 1/2, has the rounding of two polynomials and a division, the sum one more: four
  * units of 2^-24, whatever is left of it near 0; silu is that times x. Gelu is x / 2 (1 + erf), elu exp - 1 as they are
  * written: the sum of 1 and what is next to -1 keeps the rounding of 1. tests/tools/onnx_cpu.py holds them to it, with the
  * version. */
