@@ -22,7 +22,9 @@ acc_accused(const struct acc_item *it)
 static bool
 is_rough(const struct acc_item *it)
 {
-	return it->audit[ACC_A] > LIMIT_ACQUIT &&
+	/* Of a dtype with fewer bits the device's may be near its limit, and the bench's, in f32, at none. */
+	return it->dtype[ACC_A] == ACC_F32 && it->dtype[ACC_B] == ACC_F32 &&
+	       it->audit[ACC_A] > LIMIT_ACQUIT &&
 	       it->audit[ACC_A] > LIMIT_ACQUIT_BENCH * it->audit[ACC_B];
 }
 
