@@ -2,6 +2,7 @@
  * name, but where names are no more than numbers that contents contradict; as the user has renamed it; by the names that known programs have; by what is left of the
  * names without the names of wrappers; by content; a packed tensor with its parts; by shape, in
  * order. */
+#include "acc/stat.h"
 #include "align/loose.h"
 
 #include <math.h>
@@ -18,26 +19,16 @@ path_of(const struct acc_rec *r, const char *prefix)
 	return name;
 }
 
-/* A number of accmetric, or of the recorder. */
-static double
-statistic(const struct acc_rec *r, const char *prefix, const char *own, const char *recorded)
-{
-	double x = NAN;
-	if (!acc_as_f64(acc_get(r, prefix, own), &x))
-		acc_as_f64(acc_get(r, prefix, recorded), &x);
-	return x;
-}
-
 static void
 measure(struct loose *t, const struct acc_rec *r, const char *prefix)
 {
-	double norm = statistic(r, prefix, "s.norm", "stat.norm");
-	t->max = statistic(r, prefix, "s.max", "stat.max");
-	t->min = statistic(r, prefix, "s.min", "stat.min");
-	t->sum = statistic(r, prefix, "s.mean", "stat.mean") * (double)t->count;
-	t->square = norm * norm;
-	t->measured = t->count > 0 && isfinite(t->max) && isfinite(t->min) && isfinite(t->sum) &&
-		      isfinite(t->square);
+	double v[ACC_STATS];
+	acc_stat_read(r, prefix, ACC_STAT_MEASURED, v);
+	t->max = v[ACC_STAT_MAX];
+	t->min = v[ACC_STAT_MIN];
+	t->sum = v[ACC_STAT_MEAN] * (double)t->count;
+	t->square = v[ACC_STAT_NORM] * v[ACC_STAT_NORM];
+	t->measured = t->count > 0 && acc_stat_finite(v) && isfinite(t->sum) && isfinite(t->square);
 }
 
 static int

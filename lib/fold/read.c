@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "acc/op.h"
+#include "acc/stat.h"
 
 struct acc_fold *
 acc_fold_open(const char *tmpdir, struct acc_err *e)
@@ -134,18 +135,6 @@ acc_fold_item_at(const struct fold_side *s, const struct fold_call *k, uint64_t 
 	return NULL;
 }
 
-static bool
-number(const struct acc_val *v, double *x)
-{
-	bool b;
-	if (acc_as_f64(v, x))
-		return true;
-	if (!acc_as_bool(v, &b))
-		return false;
-	*x = b;
-	return true;
-}
-
 const struct acc_fold_stat *
 acc_fold_known(const struct fold_stat *s, struct acc_fold_stat *room)
 {
@@ -203,7 +192,6 @@ acc_fold_keep(struct fold_side *s, struct fold_item *it, const struct acc_fold_s
 static void
 read_stat(const struct acc_rec *r, struct acc_fold_stat *s)
 {
-	static const char *const name[ACC_FOLD_NSTAT] = {"max", "min", "mean", "norm"};
 	const struct acc_val *shape = acc_get(r, "", "shape");
 	*s = (struct acc_fold_stat){.ndim = ACC_FOLD_NDIM + 1};
 	uint64_t count;
@@ -214,10 +202,8 @@ read_stat(const struct acc_rec *r, struct acc_fold_stat *s)
 	s->count = (double)count;
 	if (shape->n > 0)
 		memcpy(s->shape, shape->ints, shape->n * sizeof *shape->ints);
-	const char *prefix = acc_get(r, "", "stat.max") != NULL ? "stat." : "s.";
-	for (int i = 0; i < ACC_FOLD_NSTAT; i++)
-		if (number(acc_get(r, prefix, name[i]), &s->v[i]))
-			s->known |= (uint8_t)(1 << i);
+	const bool recorded = acc_get(r, "", "stat.max") != NULL;
+	s->known = acc_stat_read(r, "", recorded ? ACC_STAT_RECORDED : ACC_STAT_MEASURED, s->v);
 }
 
 static double

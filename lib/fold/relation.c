@@ -1,5 +1,6 @@
 /* What several parts of a tensor are together, by their statistics. */
 #include "acc/fold.h"
+#include "acc/stat.h"
 
 #include <math.h>
 
@@ -25,7 +26,7 @@ static double
 rms(const struct acc_fold_stat *s)
 {
 	if (s->known & NORM)
-		return s->count > 0 ? s->v[ACC_FOLD_NORM] / sqrt(s->count) : 0;
+		return acc_stat_rms(s->v, s->count);
 	double max = s->known & MAX ? fabs(s->v[ACC_FOLD_MAX]) : 0;
 	double min = s->known & MIN ? fabs(s->v[ACC_FOLD_MIN]) : 0;
 	return max > min ? max : min;
@@ -82,8 +83,7 @@ static bool
 shard(const struct acc_fold_stat *part, uint32_t n, uint32_t axis, struct acc_fold_stat *whole)
 {
 	struct acc_fold_stat w = part[0];
-	double sum = 0, squares = 0;
-	bool any = false;
+	struct acc_stat_parts all = {0};
 	if (axis >= w.ndim)
 		return false;
 	w.shape[axis] = 0;
@@ -100,20 +100,11 @@ shard(const struct acc_fold_stat *part, uint32_t n, uint32_t axis, struct acc_fo
 		if (p->count == 0)
 			continue;
 		w.known &= p->known;
-		sum += p->v[ACC_FOLD_MEAN] * p->count;
-		squares += p->v[ACC_FOLD_NORM] * p->v[ACC_FOLD_NORM];
-		double max = p->v[ACC_FOLD_MAX], min = p->v[ACC_FOLD_MIN];
-		if (!any || isnan(max) || max > w.v[ACC_FOLD_MAX])
-			w.v[ACC_FOLD_MAX] = any && isnan(w.v[ACC_FOLD_MAX]) ? w.v[ACC_FOLD_MAX]
-									    : max;
-		if (!any || isnan(min) || min < w.v[ACC_FOLD_MIN])
-			w.v[ACC_FOLD_MIN] = any && isnan(w.v[ACC_FOLD_MIN]) ? w.v[ACC_FOLD_MIN]
-									    : min;
-		any = true;
+		acc_stat_add(&all, p->v, p->count);
 	}
-	w.v[ACC_FOLD_MEAN] = sum / w.count;
-	w.v[ACC_FOLD_NORM] = sqrt(squares);
-	w.known = any ? w.known : 0;
+	if (all.count > 0)
+		acc_stat_whole(&all, w.v);
+	w.known = all.count > 0 ? w.known : 0;
 	*whole = w;
 	return true;
 }

@@ -97,9 +97,9 @@ find_heads(const struct parting *p, uint32_t head[2])
 static double
 factor_of(const struct parting *p, const struct part_value *x, const struct part_value *y)
 {
-	const double by = x->stat[PART_NORM] / y->stat[PART_NORM];
+	const double by = x->stat[ACC_STAT_NORM] / y->stat[ACC_STAT_NORM];
 	struct part_value z = *y;
-	for (int i = 0; i < PART_STATS; i++)
+	for (int i = 0; i < ACC_STATS; i++)
 		z.stat[i] *= by;
 	return x->count > 1 && acc_part_off(x, &z) <= p->may ? by : NAN;
 }
@@ -209,7 +209,7 @@ changes(const struct parting *p, int side, uint32_t step)
 		const struct part_value *v = &d->value[i];
 		if (!v->out && v->count == out->count && acc_part_agrees(p, v))
 			return s->first && !acc_part_agrees(p, out) &&
-			       out->stat[PART_MIN] > -LIMIT_HIDDEN;
+			       out->stat[ACC_STAT_MIN] > -LIMIT_HIDDEN;
 	}
 	return false;
 }

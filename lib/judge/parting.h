@@ -7,14 +7,13 @@
 #ifndef JUDGE_PARTING_H
 #define JUDGE_PARTING_H
 
+#include "acc/stat.h"
 #include "judge/first_bad.h"
-
-enum { PART_MAX, PART_MIN, PART_MEAN, PART_NORM, PART_STATS };
 
 /* A tensor that a step takes or gives. */
 struct part_value {
 	uint64_t id, count;
-	double stat[PART_STATS];
+	double stat[ACC_STATS];
 	double rms; /* of its pair, element by element; NAN: none was measured */
 	double off; /* how far the nearest of the other side is; INFINITY: nothing is near */
 	uint32_t item;

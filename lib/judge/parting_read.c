@@ -7,15 +7,6 @@
 
 static const char *const prefix[2] = {"a.", "b."};
 
-static double
-number(const struct acc_rec *r, int side, const char *measured, const char *recorded)
-{
-	double x = NAN;
-	if (!acc_as_f64(acc_get(r, prefix[side], measured), &x))
-		acc_as_f64(acc_get(r, prefix[side], recorded), &x);
-	return x;
-}
-
 static uint64_t
 elements(const struct acc_rec *r, int side)
 {
@@ -96,15 +87,10 @@ take(struct parting *p, uint32_t i, const struct acc_rec *r, int side, uint32_t 
 		.maker = ACC_NOCALL,
 		.out = acc_is_output(it),
 		.weight = it->weight};
-	v.stat[PART_MAX] = number(r, side, "s.max", "stat.max");
-	v.stat[PART_MIN] = number(r, side, "s.min", "stat.min");
-	v.stat[PART_MEAN] = number(r, side, "s.mean", "stat.mean");
-	v.stat[PART_NORM] = number(r, side, "s.norm", "stat.norm");
+	acc_stat_read(r, prefix[side], ACC_STAT_MEASURED, v.stat);
 	v.real = is_float(it->dtype[side]) && v.count > 0 &&
-		 (v.count == 1 || v.stat[PART_MAX] != v.stat[PART_MIN]);
-	for (int k = 0; k < PART_STATS; k++)
-		v.real &= isfinite(v.stat[k]) != 0;
-	v.real &= v.stat[PART_NORM] > 0;
+		 (v.count == 1 || v.stat[ACC_STAT_MAX] != v.stat[ACC_STAT_MIN]);
+	v.real &= acc_stat_finite(v.stat) && v.stat[ACC_STAT_NORM] > 0;
 	if (!ACC_ROOM(d->value, d->value_cap, (size_t)d->nvalue + 1, e))
 		return ACC_ENOMEM;
 	d->value[d->nvalue++] = v;
@@ -216,7 +202,7 @@ moves_leaves(const struct parting *p, int side, uint32_t step)
 static int
 made_by(struct acc_ids *made, const struct part_value *v, struct acc_err *e)
 {
-	const bool flat = v->count > 1 && v->stat[PART_MAX] == v->stat[PART_MIN];
+	const bool flat = v->count > 1 && v->stat[ACC_STAT_MAX] == v->stat[ACC_STAT_MIN];
 	const bool known = flat && acc_ids_get(made, v->id) != ACC_NOID;
 	return acc_ids_put(made, v->id, known ? ACC_NOID : v->step, true, e);
 }
@@ -258,15 +244,13 @@ acc_part_off(const struct part_value *x, const struct part_value *y)
 {
 	if (x->count != y->count || !x->real || !y->real)
 		return INFINITY;
-	const double norm = y->stat[PART_NORM], rms = norm / sqrt((double)y->count);
-	const double most = fmax(fabs(y->stat[PART_MAX]), fabs(y->stat[PART_MIN]));
-	double off = fabs(x->stat[PART_NORM] - norm) / norm;
+	double apart[ACC_STATS];
+	acc_stat_apart(x->stat, y->stat, (double)y->count, apart);
 	if (x->count == 1) /* msprobe leaves out the minus of a loss */
-		return off;
-	off = fmax(off, fabs(x->stat[PART_MEAN] - y->stat[PART_MEAN]) / rms);
+		return apart[ACC_STAT_NORM];
 	/* Of single elements more is chance. */
-	off = fmax(off, fabs(x->stat[PART_MAX] - y->stat[PART_MAX]) / (2 * most));
-	return fmax(off, fabs(x->stat[PART_MIN] - y->stat[PART_MIN]) / (2 * most));
+	return fmax(fmax(apart[ACC_STAT_NORM], apart[ACC_STAT_MEAN]),
+		fmax(apart[ACC_STAT_MAX], apart[ACC_STAT_MIN]) / 2);
 }
 
 /* A value by what it is looked for: apart from it, for the sake of the processor's cache. */
@@ -293,7 +277,7 @@ by_norm(const void *x, const void *y)
 static double
 norms_apart(const struct part_value *x, const struct by_norm *y, double may)
 {
-	const double off = fabs(x->stat[PART_NORM] - y->norm) / y->norm;
+	const double off = fabs(x->stat[ACC_STAT_NORM] - y->norm) / y->norm;
 	return x->count == y->count && off <= 2 * may ? off : INFINITY;
 }
 
@@ -305,7 +289,7 @@ nearest(struct part_side *d, const struct by_norm *of, uint32_t n, double may)
 	enum { MOST = 1 << 12 };
 	for (uint32_t i = 0; i < d->nvalue; i++) {
 		struct part_value *v = &d->value[i];
-		const struct by_norm key = {v->count, v->stat[PART_NORM], v};
+		const struct by_norm key = {v->count, v->stat[ACC_STAT_NORM], v};
 		uint32_t lo = 0, hi = n;
 		if (!v->real)
 			continue;
@@ -430,7 +414,7 @@ match(struct parting *p, struct acc_err *e)
 		for (uint32_t i = 0; i < d->nvalue; i++)
 			if (d->value[i].real)
 				of[n++] = (struct by_norm){d->value[i].count,
-					d->value[i].stat[PART_NORM], &d->value[i]};
+					d->value[i].stat[ACC_STAT_NORM], &d->value[i]};
 		qsort(of, n, sizeof *of, by_norm);
 		nearest(&p->side[s], of, n, p->may);
 		free(of);

@@ -4,19 +4,19 @@
  *
  * What is not so on the device is wrong by itself, however much the sides differ before. Whether such a
  * relation holds for this call (its keywords, its broadcasting) the bench says: it must hold there. */
+#include "acc/stat.h"
 #include "judge/first_bad.h"
 
 #include <math.h>
 
 #include "judge/case.h"
 
-enum { MAX, MIN, MEAN, NORM, NSTAT };
 enum { MOST_INPUTS = 8 };
 
 /* Of one tensor on one side. */
 struct four {
-	double v[NSTAT], unit, n;
-	double open[NSTAT]; /* what the digits that its recorder writes leave open */
+	double v[ACC_STATS], unit, n;
+	double open[ACC_STATS]; /* what the digits that its recorder writes leave open */
 };
 
 struct tensors {
@@ -33,7 +33,6 @@ read_four(struct acc_case *c, const struct acc_item *it, struct four f[2],
 	const struct acc_op_info **op)
 {
 	static const char *const prefix[2] = {"a.", "b."};
-	static const char *const key[NSTAT] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
 	struct acc_rec *r;
 	if (it->measure != ACC_BY_STAT || it->sides != 3 || it->exact || it->loose ||
 		it->nonfinite || it->count == 0 || acc_case_record(c, it, &r, NULL) < 0)
@@ -41,12 +40,12 @@ read_four(struct acc_case *c, const struct acc_item *it, struct four f[2],
 	for (int s = 0; s < 2; s++) {
 		f[s].unit = acc_unit((enum acc_dtype)it->dtype[s]);
 		f[s].n = (double)it->count;
-		for (int i = 0; i < NSTAT; i++)
-			if (!acc_as_f64(acc_get(r, prefix[s], key[i]), &f[s].v[i]) ||
-				!isfinite(f[s].v[i]))
-				return false;
-		acc_open_digits(f[s].v, NSTAT, f[s].open);
-		f[s].v[NORM] = fabs(f[s].v[NORM]); /* msprobe gives a scalar itself */
+		acc_stat_read(r, prefix[s], ACC_STAT_RECORDED, f[s].v);
+		if (!acc_stat_finite(f[s].v))
+			return false;
+		acc_open_digits(f[s].v, ACC_STATS, f[s].open);
+		f[s].v[ACC_STAT_NORM] = fabs(
+			f[s].v[ACC_STAT_NORM]); /* msprobe gives a scalar itself */
 	}
 	*op = acc_op_info_of(acc_get_text(r, "a.", "op"));
 	return true;
@@ -106,7 +105,7 @@ gather(struct acc_case *c, uint32_t call, const struct acc_item *out, struct ten
 static double
 largest(const struct four *x)
 {
-	return fmax(fabs(x->v[MAX]), fabs(x->v[MIN]));
+	return fmax(fabs(x->v[ACC_STAT_MAX]), fabs(x->v[ACC_STAT_MIN]));
 }
 
 /* What a recorder may have rounded this statistic by: a mean or norm; elements are as they are. */
@@ -114,18 +113,18 @@ static double
 recorded(const struct four *x, int stat)
 {
 	const double rounding = acc_statistic_rounding(x->unit);
-	const double rms = x->v[NORM] / sqrt(x->n);
+	const double rms = x->v[ACC_STAT_NORM] / sqrt(x->n);
 	const double tiny = x->unit == acc_unit(ACC_F16) ? 0x1p-25 : 0; /* its smallest numbers */
 	/* Those of one element are that element. */
-	if (stat == MAX || stat == MIN || x->n == 1)
+	if (stat == ACC_STAT_MAX || stat == ACC_STAT_MIN || x->n == 1)
 		return x->open[stat];
-	if (stat == MEAN)
+	if (stat == ACC_STAT_MEAN)
 		return x->open[stat] + tiny +
-		       rounding * (fabs(x->v[MEAN]) + (acc_unit_low(x->unit) ? 0 : rms));
+		       rounding * (fabs(x->v[ACC_STAT_MEAN]) + (acc_unit_low(x->unit) ? 0 : rms));
 	/* See limits.h on norms that are summed up in f16. */
 	const bool lanes = x->unit == acc_unit(ACC_F16);
 	return x->open[stat] +
-	       x->v[NORM] * rounding * (lanes ? sqrt(x->n) + x->n / LIMIT_NORM_LANES : 1);
+	       x->v[ACC_STAT_NORM] * rounding * (lanes ? sqrt(x->n) + x->n / LIMIT_NORM_LANES : 1);
 }
 
 /* What rounding an output may change: an element by its rounding in each step; a mean by the root of
@@ -145,8 +144,10 @@ rounded(const struct tensors *t, int side, int stat, unsigned steps)
 		return tiny + most;
 	for (unsigned i = 0; i < t->n; i++)
 		others = t->in[i][side].n > 1 ? fmin(others, t->in[i][side].n) : others;
-	return tiny * (stat == NORM ? sqrt(y->n) : 1) +
-	       (stat == MAX || stat == MIN ? most : all + LIMIT_MARGIN * most / sqrt(others));
+	return tiny * (stat == ACC_STAT_NORM ? sqrt(y->n) : 1) +
+	       (stat == ACC_STAT_MAX || stat == ACC_STAT_MIN
+			       ? most
+			       : all + LIMIT_MARGIN * most / sqrt(others));
 }
 
 /* One statistic of the output, as it should be: plus, and w times a statistic of each input. */
@@ -195,9 +196,11 @@ same(const struct tensors *t, bool other_dtype)
 	for (int sign = 1; sign >= -1; sign -= 2) {
 		bool all = true;
 		double q = -1;
-		for (int i = 0; i < NSTAT; i++) {
-			const int from = sign > 0 || i > MIN ? i : MAX + MIN - i;
-			const double w = i == NORM ? 1 : sign;
+		for (int i = 0; i < ACC_STATS; i++) {
+			const int from = sign > 0 || i > ACC_STAT_MIN
+						 ? i
+						 : ACC_STAT_MAX + ACC_STAT_MIN - i;
+			const double w = i == ACC_STAT_NORM ? 1 : sign;
 			const struct relation x = {.stat = i,
 				.from = {from},
 				.w = {{w}, {w}},
@@ -217,7 +220,7 @@ copied(const struct tensors *t)
 {
 	double most = -1;
 	bool all = true;
-	for (int i = MAX; i <= MEAN; i++) {
+	for (int i = ACC_STAT_MAX; i <= ACC_STAT_MEAN; i++) {
 		const struct relation x = {.stat = i, .from = {i}, .w = {{1}, {1}}, .n = 1};
 		all &= off(t, &x, ACC_B, 1) <= 1;
 		most = fmax(most, off(t, &x, ACC_A, 1));
@@ -229,7 +232,10 @@ copied(const struct tensors *t)
 static double
 mean_and(const struct tensors *t, unsigned n, const double *w, double plus, unsigned steps)
 {
-	struct relation x = {.stat = MEAN, .from = {MEAN, MEAN}, .plus = {plus, plus}, .n = n};
+	struct relation x = {.stat = ACC_STAT_MEAN,
+		.from = {ACC_STAT_MEAN, ACC_STAT_MEAN},
+		.plus = {plus, plus},
+		.n = n};
 	for (unsigned i = 0; i < n; i++)
 		x.w[ACC_A][i] = x.w[ACC_B][i] = w[i];
 	return worst(t, &x, steps, -1);
@@ -246,13 +252,13 @@ static double
 times_size(const struct tensors *t, const double size[2], bool turned, unsigned steps)
 {
 	double most = -1;
-	for (int i = MAX; i <= NORM; i++) {
-		const double sign = turned && i != NORM ? -1 : 1;
+	for (int i = ACC_STAT_MAX; i <= ACC_STAT_NORM; i++) {
+		const double sign = turned && i != ACC_STAT_NORM ? -1 : 1;
 		const struct relation x = {.stat = i,
-			.from = {turned && i <= MIN ? MAX + MIN - i : i},
+			.from = {turned && i <= ACC_STAT_MIN ? ACC_STAT_MAX + ACC_STAT_MIN - i : i},
 			.w = {{sign * size[ACC_A]}, {sign * size[ACC_B]}},
 			.n = 1};
-		if (i == MEAN)
+		if (i == ACC_STAT_MEAN)
 			continue;
 		if (!(off(t, &x, ACC_B, steps) <= 1))
 			return -1;
@@ -265,7 +271,7 @@ times_size(const struct tensors *t, const double size[2], bool turned, unsigned 
 static double
 times_as(const struct tensors *t, double by, bool turned)
 {
-	const double size = t->out[ACC_B].v[NORM] / t->in[0][ACC_B].v[NORM];
+	const double size = t->out[ACC_B].v[ACC_STAT_NORM] / t->in[0][ACC_B].v[ACC_STAT_NORM];
 	return times_size(t, (const double[]){size * by, size}, turned, 2);
 }
 
@@ -305,12 +311,12 @@ within(const struct tensors *t, bool some)
 {
 	double beyond[2] = {0};
 	for (int s = 0; s < 2; s++)
-		for (int i = MAX; i <= NORM; i++) {
+		for (int i = ACC_STAT_MAX; i <= ACC_STAT_NORM; i++) {
 			const struct four *x = &t->in[0][s], *y = &t->out[s];
-			const double sign = i == MIN ? -1 : 1;
+			const double sign = i == ACC_STAT_MIN ? -1 : 1;
 			const double d = sign * y->v[i] - fmax(0, sign * x->v[i]);
 			const double may = recorded(x, i) + recorded(y, i) + rounded(t, s, i, 1);
-			if (i != MEAN && (i != NORM || some) && d > 0)
+			if (i != ACC_STAT_MEAN && (i != ACC_STAT_NORM || some) && d > 0)
 				beyond[s] = fmax(beyond[s], may > 0 ? d / may : INFINITY);
 		}
 	return beyond[ACC_B] <= 1 ? beyond[ACC_A] : -1;
@@ -364,13 +370,15 @@ grown(const struct tensors *t, const struct acc_op_info *op, unsigned steps)
 	size_t f = 0, n = sizeof known / sizeof *known;
 	while (f < n && !is(op, known[f].name))
 		f++;
-	for (int i = MAX; i <= MIN && f < n; i++) {
+	for (int i = ACC_STAT_MAX; i <= ACC_STAT_MIN && f < n; i++) {
 		struct relation x = {.stat = i};
 		for (int s = 0; s < 2; s++) {
 			const struct four *in = &t->in[0][s];
 			const bool shrinks = known[f].shrinks;
-			const double y = known[f].f(in->v[shrinks ? MAX + MIN - i : i]);
-			if (!isfinite(y) || (shrinks && in->v[MIN] * in->v[MAX] <= 0))
+			const double y = known[f].f(
+				in->v[shrinks ? ACC_STAT_MAX + ACC_STAT_MIN - i : i]);
+			if (!isfinite(y) ||
+				(shrinks && in->v[ACC_STAT_MIN] * in->v[ACC_STAT_MAX] <= 0))
 				return -1;
 			x.plus[s] = shrinks ? -y : y;
 		}
@@ -420,7 +428,7 @@ multiplied(const struct tensors *t, const struct acc_op_info *op)
 		return times(t, one);
 	double by[2] = {t->number, t->number};
 	for (int s = 0; s < 2 && t->n == 2; s++)
-		by[s] = t->in[1][s].v[MAX];
+		by[s] = t->in[1][s].v[ACC_STAT_MAX];
 	for (int s = 0; s < 2 && strcmp(op->family, "div") == 0; s++)
 		by[s] = 1 / by[s];
 	if (t->n == 2 && t->in[1][0].n != 1)
@@ -481,12 +489,15 @@ forward(const struct acc_call *k, const struct tensors *t, const struct acc_op_i
 	if (is(op, "sum"))
 		return mean_of(t, 1, &all, 1);
 	if (is(op, "norm") && out == 1) {
-		const struct relation x = {.stat = MAX, .from = {NORM}, .w = {{1}, {1}}, .n = 1};
+		const struct relation x = {.stat = ACC_STAT_MAX,
+			.from = {ACC_STAT_NORM},
+			.w = {{1}, {1}},
+			.n = 1};
 		return worst(t, &x, k->steps, -1);
 	}
 	if (is(op, "softmax")) {
-		const struct relation x = {.stat = MEAN,
-			.plus = {t->out[ACC_B].v[MEAN], t->out[ACC_B].v[MEAN]}};
+		const struct relation x = {.stat = ACC_STAT_MEAN,
+			.plus = {t->out[ACC_B].v[ACC_STAT_MEAN], t->out[ACC_B].v[ACC_STAT_MEAN]}};
 		return worst(t, &x, k->steps, -1);
 	}
 	return in == out ? grown(t, op, k->steps) : -1;

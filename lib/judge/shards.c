@@ -2,17 +2,17 @@
  * other have whole. Rank by rank their shapes differ, and nothing is compared; but statistics of all parts are those of
  * the whole: the extremes, the sum of the squares, the sum. */
 #include "acc/say.h"
+#include "acc/stat.h"
 #include "judge/first_bad.h"
 
 #include <stdlib.h>
 
 #include "judge/case.h"
 
-enum { MAX, MIN, MEAN, NORM, NSTAT, MAXDIM = 8 };
+enum { MAXDIM = 8 };
 
 struct whole {
-	double v[NSTAT],
-		count; /* sums of squares and of elements under NORM and MEAN, until all have come */
+	double v[ACC_STATS], count;
 	int64_t shape[MAXDIM];
 	uint32_t ndim;
 };
@@ -23,9 +23,10 @@ struct sharded {
 	uint64_t member;  /* of the call: the same of each list */
 	uint32_t item, n; /* the first rank's; ranks */
 	int axis;
-	bool device; /* it has the parts */
-	bool broken; /* not all of it is known */
-	struct whole of[2];
+	bool device;        /* it has the parts */
+	bool broken;        /* not all of it is known */
+	struct whole of[2]; /* of what comes in parts its shape so far */
+	struct acc_stat_parts part;
 	double off;
 };
 
@@ -40,9 +41,6 @@ struct shards {
 static bool
 read_side(const struct acc_rec *r, const char *side, struct whole *w)
 {
-	/* As recorded, or as measured. */
-	static const char *const key[] = {"stat.max", "stat.min", "stat.mean", "stat.norm", "s.max",
-		"s.min", "s.mean", "s.norm"};
 	const struct acc_val *shape = acc_get(r, side, "shape");
 	if (shape == NULL || shape->type != ACC_V_INTS || shape->n == 0 || shape->n > MAXDIM)
 		return false;
@@ -52,12 +50,8 @@ read_side(const struct acc_rec *r, const char *side, struct whole *w)
 		w->shape[d] = shape->ints[d];
 		w->count *= (double)shape->ints[d];
 	}
-	for (int i = 0; i < NSTAT && w->count > 0; i++)
-		if ((!acc_as_f64(acc_get(r, side, key[i]), &w->v[i]) &&
-			    !acc_as_f64(acc_get(r, side, key[NSTAT + i]), &w->v[i])) ||
-			!isfinite(w->v[i]))
-			return false;
-	return w->count >= 0;
+	acc_stat_read(r, side, ACC_STAT_MEASURED, w->v);
+	return w->count == 0 || (w->count > 0 && acc_stat_finite(w->v));
 }
 
 /* The axis along which alone the shapes differ; -1. */
@@ -74,23 +68,17 @@ axis_of(const struct whole *a, const struct whole *b)
 	return axis;
 }
 
-/* Another part, of which the first ones are together *w. */
+/* Another part, along this axis. */
 static bool
-add_part(struct whole *w, const struct whole *part, int axis)
+add_part(struct sharded *s, struct whole *w, const struct whole *part)
 {
+	const int axis = s->axis;
 	for (uint32_t d = 0; d < w->ndim; d++)
 		if (w->ndim != part->ndim || ((int)d != axis && w->shape[d] != part->shape[d]))
 			return false;
 	if (__builtin_add_overflow(w->shape[axis], part->shape[axis], &w->shape[axis]))
 		return false;
-	if (part->count == 0)
-		return true;
-	const bool first = w->count == 0;
-	w->v[MAX] = first ? part->v[MAX] : fmax(w->v[MAX], part->v[MAX]);
-	w->v[MIN] = first ? part->v[MIN] : fmin(w->v[MIN], part->v[MIN]);
-	w->v[MEAN] = (first ? 0 : w->v[MEAN]) + part->v[MEAN] * part->count;
-	w->v[NORM] = (first ? 0 : w->v[NORM]) + part->v[NORM] * part->v[NORM];
-	w->count += part->count;
+	acc_stat_add(&s->part, part->v, part->count);
 	return true;
 }
 
@@ -98,7 +86,7 @@ static bool
 same_whole(const struct whole *a, const struct whole *b)
 {
 	bool same = a->ndim == b->ndim && a->count == b->count;
-	for (int i = 0; i < NSTAT && same; i++)
+	for (int i = 0; i < ACC_STATS && same; i++)
 		same = a->v[i] == b->v[i];
 	return same;
 }
@@ -121,9 +109,8 @@ add_rank(struct sharded *s, const struct whole of[2])
 		s->of[whole] = of[whole];
 		s->of[parts] = of[parts];
 		s->of[parts].shape[axis] = 0;
-		s->of[parts].count = 0;
 	}
-	s->broken |= !add_part(&s->of[parts], &of[parts], axis);
+	s->broken |= !add_part(s, &s->of[parts], &of[parts]);
 }
 
 static int
@@ -171,17 +158,14 @@ distance(struct sharded *s, uint32_t ranks)
 {
 	struct whole *p = &s->of[s->device ? ACC_A : ACC_B], *w = &s->of[s->device ? ACC_B : ACC_A];
 	if (s->broken || s->n != ranks || p->shape[s->axis] != w->shape[s->axis] ||
-		p->count != w->count)
+		s->part.count != w->count)
 		return NAN;
-	p->v[MEAN] /= p->count;
-	p->v[NORM] = sqrt(p->v[NORM]);
-	const struct whole *a = &s->of[ACC_A], *b = &s->of[ACC_B];
-	const double large = fmax(fabs(b->v[MAX]), fabs(b->v[MIN])),
-		     rms = b->v[NORM] / sqrt(b->count);
-	double off = fabs(a->v[NORM] - b->v[NORM]) / b->v[NORM];
-	off = fmax(off, fmax(fabs(a->v[MAX] - b->v[MAX]), fabs(a->v[MIN] - b->v[MIN])) / large);
-	off = fmax(off, fabs(a->v[MEAN] - b->v[MEAN]) / rms);
-	return b->v[NORM] > 0 ? off : NAN;
+	double apart[ACC_STATS], off = 0;
+	acc_stat_whole(&s->part, p->v);
+	acc_stat_apart(s->of[ACC_A].v, s->of[ACC_B].v, w->count, apart);
+	for (int i = 0; i < ACC_STATS; i++)
+		off = fmax(off, apart[i]);
+	return s->of[ACC_B].v[ACC_STAT_NORM] > 0 ? off : NAN;
 }
 
 /* That the parts are this tensor's shows another of its list, or the same member of another list that the op call is
@@ -206,12 +190,12 @@ is_known(const struct shards *t, const struct sharded *s, double limit)
 static double
 factor_of(const struct shards *t, const struct sharded *s, double limit)
 {
-	const double times = s->of[ACC_A].v[NORM] / s->of[ACC_B].v[NORM];
+	const double times = s->of[ACC_A].v[ACC_STAT_NORM] / s->of[ACC_B].v[ACC_STAT_NORM];
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct sharded *o = &t->v[i];
 		if (o->list == s->list && o->off > limit &&
-			!(fabs(o->of[ACC_A].v[NORM] / o->of[ACC_B].v[NORM] - times) <=
-				0.01 * times))
+			!(fabs(o->of[ACC_A].v[ACC_STAT_NORM] / o->of[ACC_B].v[ACC_STAT_NORM] -
+				  times) <= 0.01 * times))
 			return 0;
 	}
 	return times;

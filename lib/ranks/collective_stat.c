@@ -3,6 +3,7 @@
  * has the same of all. Each is given the room that its recorder's rounding, and that of the sum, takes. */
 #include "ranks/collective.h"
 #include "acc/say.h"
+#include "acc/stat.h"
 
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@
 enum { LOOK_BACK = 8, FEW = 8 };
 
 struct stat { /* of a tensor, or of several one behind the other */
-	double max, min, mean, norm;
+	double v[ACC_STATS];
 	double rounded; /* magnitudes of the means it is joined of, each of which its recorder rounded */
 	uint64_t n;
 	bool ends, sums; /* the first two, the other two are known */
@@ -40,14 +41,13 @@ read_stat(struct acc_fleet *f, const struct acc_fleet_tensor *t, struct stat *s,
 	if (rc < 0)
 		return rc;
 	*s = (struct stat){.n = t->n};
-	s->ends = acc_as_f64(acc_get(r, "", "stat.max"), &s->max) &&
-		  acc_as_f64(acc_get(r, "", "stat.min"), &s->min) && isfinite(s->max) &&
-		  isfinite(s->min) && s->max >= s->min;
-	s->sums = s->ends && acc_as_f64(acc_get(r, "", "stat.mean"), &s->mean) &&
-		  acc_as_f64(acc_get(r, "", "stat.norm"), &s->norm) && isfinite(s->mean) &&
-		  isfinite(s->norm) && acc_is_float(t->dtype);
-	s->norm = fabs(s->norm); /* of a number, recorders give it as it is */
-	s->rounded = fabs(s->mean);
+	acc_stat_read(r, "", ACC_STAT_RECORDED, s->v);
+	s->ends = isfinite(s->v[ACC_STAT_MAX]) && isfinite(s->v[ACC_STAT_MIN]) &&
+		  s->v[ACC_STAT_MAX] >= s->v[ACC_STAT_MIN];
+	s->sums = s->ends && acc_stat_finite(s->v) && acc_is_float(t->dtype);
+	s->v[ACC_STAT_NORM] = fabs(
+		s->v[ACC_STAT_NORM]); /* of a number, recorders give it as it is */
+	s->rounded = fabs(s->v[ACC_STAT_MEAN]);
 	return 0;
 }
 
@@ -60,14 +60,14 @@ join(struct stat *to, const struct stat *s)
 		*to = *s;
 		return;
 	}
+	struct acc_stat_parts p = {0};
 	double n = (double)to->n + (double)s->n;
+	acc_stat_add(&p, to->v, (double)to->n);
+	acc_stat_add(&p, s->v, (double)s->n);
+	acc_stat_whole(&p, to->v);
 	to->ends &= s->ends;
 	to->sums &= s->sums;
-	to->max = fmax(to->max, s->max);
-	to->min = fmin(to->min, s->min);
-	to->mean = to->mean * ((double)to->n / n) + s->mean * ((double)s->n / n);
 	to->rounded = to->rounded * ((double)to->n / n) + s->rounded * ((double)s->n / n);
-	to->norm = hypot(to->norm, s->norm);
 	to->n += s->n;
 }
 
@@ -88,7 +88,7 @@ read_vector(struct acc_fleet *f, const struct acc_vector *v, struct stat *s, str
 static double
 rms_of(const struct stat *s)
 {
-	return s->n == 0 ? 0 : s->norm / sqrt((double)s->n);
+	return acc_stat_rms(s->v, (double)s->n);
 }
 
 /* Recorders round them to the dtype of the tensor. */
@@ -102,7 +102,7 @@ mean_room(const struct look *k, const struct stat *s)
 static double
 norm_room(const struct look *k, const struct stat *s)
 {
-	return acc_norm_rounding(k->dtype, s->n) * s->norm;
+	return acc_norm_rounding(k->dtype, s->n) * s->v[ACC_STAT_NORM];
 }
 
 /* Is it further off than it may be? Keeps by how much. */
@@ -117,12 +117,16 @@ beyond(struct look *k, double off, double room)
 static bool
 same(struct look *k, const struct stat *a, const struct stat *b)
 {
-	bool differ = a->ends && b->ends && (a->max != b->max || a->min != b->min);
+	bool differ = a->ends && b->ends &&
+		      (a->v[ACC_STAT_MAX] != b->v[ACC_STAT_MAX] ||
+			      a->v[ACC_STAT_MIN] != b->v[ACC_STAT_MIN]);
 	if (differ)
 		k->worst = INFINITY;
 	if (a->sums && b->sums) {
-		differ |= beyond(k, fabs(a->mean - b->mean), mean_room(k, a) + mean_room(k, b));
-		differ |= beyond(k, fabs(a->norm - b->norm), norm_room(k, a) + norm_room(k, b));
+		differ |= beyond(k, fabs(a->v[ACC_STAT_MEAN] - b->v[ACC_STAT_MEAN]),
+			mean_room(k, a) + mean_room(k, b));
+		differ |= beyond(k, fabs(a->v[ACC_STAT_NORM] - b->v[ACC_STAT_NORM]),
+			norm_room(k, a) + norm_room(k, b));
 	}
 	return !differ;
 }
@@ -131,8 +135,12 @@ same(struct look *k, const struct stat *a, const struct stat *b)
 static bool
 identical(const struct stat *a, const struct stat *b)
 {
-	return a->sums && b->sums && a->n == b->n && a->n >= FEW && a->max == b->max &&
-	       a->min == b->min && a->mean == b->mean && a->norm == b->norm && a->max != a->min;
+	return a->sums && b->sums && a->n == b->n && a->n >= FEW &&
+	       a->v[ACC_STAT_MAX] == b->v[ACC_STAT_MAX] &&
+	       a->v[ACC_STAT_MIN] == b->v[ACC_STAT_MIN] &&
+	       a->v[ACC_STAT_MEAN] == b->v[ACC_STAT_MEAN] &&
+	       a->v[ACC_STAT_NORM] == b->v[ACC_STAT_NORM] &&
+	       a->v[ACC_STAT_MAX] != a->v[ACC_STAT_MIN];
 }
 
 static int
@@ -233,22 +241,22 @@ add_terms(const struct look *k, struct terms *t)
 		const struct stat *s = &k->in[j];
 		t->all.ends &= s->ends;
 		t->all.sums &= s->sums;
-		t->all.max += s->max;
-		t->all.min += s->min;
-		t->all.mean += s->mean;
-		t->all.norm += s->norm;
+		t->all.v[ACC_STAT_MAX] += s->v[ACC_STAT_MAX];
+		t->all.v[ACC_STAT_MIN] += s->v[ACC_STAT_MIN];
+		t->all.v[ACC_STAT_MEAN] += s->v[ACC_STAT_MEAN];
+		t->all.v[ACC_STAT_NORM] += s->v[ACC_STAT_NORM];
 		t->size += rms_of(s);
-		t->most += fmax(fabs(s->max), fabs(s->min));
+		t->most += fmax(fabs(s->v[ACC_STAT_MAX]), fabs(s->v[ACC_STAT_MIN]));
 		t->room += mean_room(k, s);
 	}
 	/* Each rank's term, and what divides them, may round: all elements the same way, at worst. */
 	t->room += half_of(k) * t->size;
 	if (k->m->c[0]->op == ACC_REDUCE_AVG) {
 		double n = k->m->n;
-		t->all.max /= n;
-		t->all.min /= n;
-		t->all.mean /= n;
-		t->all.norm /= n;
+		t->all.v[ACC_STAT_MAX] /= n;
+		t->all.v[ACC_STAT_MIN] /= n;
+		t->all.v[ACC_STAT_MEAN] /= n;
+		t->all.v[ACC_STAT_NORM] /= n;
 		t->size /= n;
 		t->most /= n;
 		t->room /= n;
@@ -263,26 +271,28 @@ others_show(const struct look *k, uint32_t i)
 	/* The mean of what all have alike, as gradients that were joined before, is what each has. */
 	bool alike = k->m->c[0]->op == ACC_REDUCE_AVG;
 	for (uint32_t j = 0; j < k->m->n; j++) {
-		rest = j == i ? rest : hypot(rest, k->in[j].norm);
+		rest = j == i ? rest : hypot(rest, k->in[j].v[ACC_STAT_NORM]);
 		alike &= identical(&k->in[j], &k->in[i]);
 	}
-	return !alike && rest > 4 * sqrt(2 * acc_mean_rounding(k->dtype)) * k->in[i].norm;
+	return !alike &&
+	       rest > 4 * sqrt(2 * acc_mean_rounding(k->dtype)) * k->in[i].v[ACC_STAT_NORM];
 }
 
 static const char *
 sentence(struct look *k, const struct terms *t, const struct stat *got)
 {
 	const uint32_t n = k->m->n;
-	double want = t->all.mean, room = t->room + mean_room(k, got), times = got->mean / want;
+	double want = t->all.v[ACC_STAT_MEAN], room = t->room + mean_room(k, got),
+	       times = got->v[ACC_STAT_MEAN] / want;
 	uint32_t found = 0, missing = 0;
 	bool average = k->m->c[0]->op == ACC_REDUCE_AVG;
 	for (uint32_t j = 0; j < n && !average; j++)
-		if (fabs(want - k->in[j].mean - got->mean) <= room &&
-			fabs(k->in[j].mean) > 4 * room) {
+		if (fabs(want - k->in[j].v[ACC_STAT_MEAN] - got->v[ACC_STAT_MEAN]) <= room &&
+			fabs(k->in[j].v[ACC_STAT_MEAN]) > 4 * room) {
 			found++;
 			missing = j;
 		}
-	if (!(room < LIMIT_STATISTIC_FACTOR * fmin(fabs(want), fabs(got->mean))))
+	if (!(room < LIMIT_STATISTIC_FACTOR * fmin(fabs(want), fabs(got->v[ACC_STAT_MEAN]))))
 		times = 0;
 	if (!average && fabs(times * n - 1) < LIMIT_STATISTIC_FACTOR)
 		return SAY(k, "is, by its mean, the mean, not the sum: divided by %u", n);
@@ -307,19 +317,19 @@ summed(struct look *k, uint32_t i, const struct terms *t, const struct stat *got
 			said, e);
 	}
 	if (got->ends && t->all.ends &&
-		(beyond(k, fmax(0, got->max - t->all.max), room) ||
-			beyond(k, fmax(0, t->all.min - got->min), room)))
+		(beyond(k, fmax(0, got->v[ACC_STAT_MAX] - t->all.v[ACC_STAT_MAX]), room) ||
+			beyond(k, fmax(0, t->all.v[ACC_STAT_MIN] - got->v[ACC_STAT_MIN]), room)))
 		return printed("is larger than the operands of its group can give", said, e);
 	if (!got->sums || !t->all.sums)
 		return 0;
-	if (beyond(k, fmax(0, got->norm - t->all.norm),
-		    norm_room(k, got) + norm_room(k, &t->all) + half * t->all.norm))
+	if (beyond(k, fmax(0, got->v[ACC_STAT_NORM] - t->all.v[ACC_STAT_NORM]),
+		    norm_room(k, got) + norm_room(k, &t->all) + half * t->all.v[ACC_STAT_NORM]))
 		return printed("is larger than the operands of its group can give", said, e);
 	if (k->m->c[i]->kind == ACC_REDUCE_SCATTER && k->m->c[i]->in.nt == 1)
 		return 0;
 	room = t->room + mean_room(k, got);
-	k->sharp = fabs(t->all.mean - k->in[i].mean) > 4 * room;
-	return beyond(k, fabs(got->mean - t->all.mean), room)
+	k->sharp = fabs(t->all.v[ACC_STAT_MEAN] - k->in[i].v[ACC_STAT_MEAN]) > 4 * room;
+	return beyond(k, fabs(got->v[ACC_STAT_MEAN] - t->all.v[ACC_STAT_MEAN]), room)
 		       ? printed(sentence(k, t, got), said, e)
 		       : 0;
 }
@@ -334,12 +344,12 @@ chosen(struct look *k, const struct stat *got, const char **said, struct acc_err
 		const struct stat *s = &k->in[j];
 		if (!s->ends || !got->ends)
 			return 0;
-		end = largest ? fmax(end, s->max) : fmin(end, s->min);
-		other = largest ? fmax(other, s->min) : fmin(other, s->max);
+		end = largest ? fmax(end, s->v[ACC_STAT_MAX]) : fmin(end, s->v[ACC_STAT_MIN]);
+		other = largest ? fmax(other, s->v[ACC_STAT_MIN]) : fmin(other, s->v[ACC_STAT_MAX]);
 	}
 	k->sharp = true;
-	bool good = largest ? got->max == end && got->min >= other
-			    : got->min == end && got->max <= other;
+	bool good = largest ? got->v[ACC_STAT_MAX] == end && got->v[ACC_STAT_MIN] >= other
+			    : got->v[ACC_STAT_MIN] == end && got->v[ACC_STAT_MAX] <= other;
 	if (good)
 		return 0;
 	k->worst = INFINITY;
@@ -373,7 +383,8 @@ together(struct look *k, const char **said, struct acc_err *e)
 		return 0;
 	add_terms(k, &t);
 	if (t.all.sums && out.sums &&
-		beyond(k, fabs(out.mean - t.all.mean), t.room + mean_room(k, &out)))
+		beyond(k, fabs(out.v[ACC_STAT_MEAN] - t.all.v[ACC_STAT_MEAN]),
+			t.room + mean_room(k, &out)))
 		*said = "is, with those of the other ranks, not what the operands of its group give,"
 			" by the mean";
 	return 0;

@@ -1,4 +1,5 @@
 /* How far tensors of two ranks are apart: by their elements, or by statistics. */
+#include "acc/stat.h"
 #include "replay/limits.h"
 #include "ranks/asked.h"
 
@@ -45,14 +46,11 @@ static int
 statistics(struct acc_replicas *t, size_t line, double s[4], struct acc_fleet_tensor *x,
 	bool *known, struct acc_err *e)
 {
-	static const char *const keys[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
 	struct acc_rec *r;
 	int rc = t->f->get(t->f->arg, line, &r, e);
 	if (rc < 0)
 		return rc;
-	*known = true;
-	for (int i = 0; i < 4; i++)
-		*known &= acc_as_f64(acc_get(r, "", keys[i]), &s[i]);
+	*known = acc_stat_read(r, "", ACC_STAT_RECORDED, s) == ACC_STAT_ALL;
 	rc = acc_fleet_tensor(r, line, x);
 	return rc < 0 ? acc_nomem(e) : 0;
 }
