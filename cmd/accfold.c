@@ -189,66 +189,97 @@ say_weights(const struct acc_fold *f, struct cli_out *out, bool quiet)
 			(unsigned long long)w.others);
 }
 
+/* What the command line asks for beside the inputs. */
+struct asked {
+	const char *bench, *layout, **folders;
+	size_t nfolders;
+	bool print, quiet;
+	struct expected ranks;
+};
+
+static void
+take_options(int argc, char **argv, struct asked *o, struct acc_fold *f)
+{
+	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;)
+		if (key == 'b')
+			o->bench = optarg;
+		else if (key == 'l')
+			o->layout = optarg;
+		else if (key == 'p')
+			o->print = true;
+		else if (key == 'w')
+			acc_fold_whole(f);
+		else if (key == ROOT)
+			cli_append(&o->folders, &o->nfolders, optarg);
+		else if (key == EXPECT_RANKS)
+			expect_open(&o->ranks, optarg);
+		else
+			o->quiet = true;
+}
+
+/* A layout that was given; its text stays the caller's. */
+static void
+take_layout(struct acc_fold *f, const char *path, struct acc_buf *text)
+{
+	struct acc_err e = {0};
+	if (path == NULL)
+		return;
+	cli_text_file(path, text);
+	if (acc_fold_given(f, (struct acc_str){(char *)text->p, (uint32_t)text->n}, path, &e) < 0)
+		cli_die_err(&e);
+}
+
+/* Finds the layouts. True: there are some, or the tensors are a checkpoint's. */
+static bool
+find(struct acc_fold *f, const struct asked *o)
+{
+	struct acc_err e = {0};
+	const int found = acc_fold_find(f, &e);
+	if (found < 0)
+		cli_die_err(&e);
+	struct acc_fold_weights weights;
+	const bool checkpoint = acc_fold_weights(f, &weights);
+	if (o->bench == NULL && !checkpoint)
+		cli_die("%s (--bench names one)", acc_fold_why(f));
+	if (found == 0 && !o->quiet)
+		cli_warn("the ranks are left as they are: %s", acc_fold_why(f));
+	if (o->print) {
+		if (found > 0)
+			print_layout(f);
+		acc_fold_close(f);
+		cli_printed();
+	}
+	return checkpoint;
+}
+
 int
 main(int argc, char **argv)
 {
 	struct acc_err e = {0};
-	const char *bench = NULL, *layout = NULL, **folders = NULL;
-	size_t nfolders = 0;
-	bool print = false, quiet = false;
-	struct expected ranks = {0};
+	struct asked o = {0};
 	struct acc_fold *f = acc_fold_open(cli_tmpdir(), &e);
 	if (f == NULL)
 		cli_die_err(&e);
-	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;)
-		if (key == 'b')
-			bench = optarg;
-		else if (key == 'l')
-			layout = optarg;
-		else if (key == 'p')
-			print = true;
-		else if (key == 'w')
-			acc_fold_whole(f);
-		else if (key == ROOT)
-			cli_append(&folders, &nfolders, optarg);
-		else if (key == EXPECT_RANKS)
-			expect_open(&ranks, optarg);
-		else
-			quiet = true;
+	take_options(argc, argv, &o, f);
 	struct acc_roots *roots = acc_roots_open(&e);
-	if (roots == NULL || acc_roots_allow_all(roots, folders, nfolders, argv + optind, &e) < 0 ||
+	if (roots == NULL ||
+		acc_roots_allow_all(roots, o.folders, o.nfolders, argv + optind, &e) < 0 ||
 		acc_fold_tensors(f, roots) < 0)
 		cli_die_err(&e);
 	struct acc_buf given = {0};
-	if (layout != NULL) {
-		cli_text_file(layout, &given);
-		if (acc_fold_given(f, (struct acc_str){(char *)given.p, (uint32_t)given.n}, layout,
-			    &e) < 0)
-			cli_die_err(&e);
-	}
+	take_layout(f, o.layout, &given);
 	static char dash[] = "-";
 	char *const standard[] = {dash};
 	char *const *path = optind < argc ? argv + optind : standard;
 	/* Of several inputs, a rank each, no one's command lines are those of what comes out. */
 	struct acc_arena mem = {0};
 	const int n = optind < argc ? argc - optind : 1;
-	struct input in = {.fold = f, .roots = roots, .ranks = &ranks, .log = n == 1 ? &mem : NULL};
-	const int status = read_all(&in, n, path, bench);
-	int found = acc_fold_find(f, &e);
-	if (found < 0)
-		cli_die_err(&e);
-	struct acc_fold_weights weights;
-	bool checkpoint = acc_fold_weights(f, &weights);
-	if (bench == NULL && !checkpoint)
-		cli_die("%s (--bench names one)", acc_fold_why(f));
-	if (found == 0 && !quiet)
-		cli_warn("the ranks are left as they are: %s", acc_fold_why(f));
-	if (print) {
-		if (found > 0)
-			print_layout(f);
-		acc_fold_close(f);
-		cli_printed();
-	}
+	struct input in = {.fold = f,
+		.roots = roots,
+		.ranks = &o.ranks,
+		.log = n == 1 ? &mem : NULL};
+	const int status = read_all(&in, n, path, o.bench);
+	const bool checkpoint = find(f, &o);
 	struct cli_out *out = cli_out_open(in.made, in.nmade, argc, argv);
 	acc_arena_release(&mem);
 	cli_status(out, status);
@@ -256,16 +287,16 @@ main(int argc, char **argv)
 		cli_die_err(&e);
 	uint64_t unread;
 	const struct acc_err *why = acc_fold_trouble(f, &unread);
-	if (unread > 0 && !quiet) {
+	if (unread > 0 && !o.quiet) {
 		cli_warn("%llu tensors are folded by their statistics: %s",
 			(unsigned long long)unread, cli_err(why));
 	}
 	if (checkpoint)
-		say_weights(f, out, quiet);
-	expect_say(&ranks, out);
-	expect_close(&ranks);
+		say_weights(f, out, o.quiet);
+	expect_say(&o.ranks, out);
+	expect_close(&o.ranks);
 	acc_buf_release(&given);
-	free((void *)folders);
+	free((void *)o.folders);
 	acc_fold_close(f);
 	acc_roots_close(roots);
 	return cli_finish(out);

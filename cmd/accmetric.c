@@ -168,55 +168,48 @@ tolerance(const char *opt, const char *arg)
 	return v;
 }
 
-int
-main(int argc, char **argv)
+static void
+take_options(int argc, char **argv, struct acc_measurer_opt *opt)
 {
 	struct acc_err e = {0};
-	struct acc_measurer_opt opt = {.rtol = -1, .atol = -1};
-	quiet = !isatty(STDERR_FILENO);
-	roots = acc_roots_open(&e);
-	if (roots == NULL)
-		cli_die_err(&e);
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
 		if (key == 'l')
 			list();
 		else if (key == 'm') {
-			opt.also |= optarg[0] == '+';
+			opt->also |= optarg[0] == '+';
 			cli_list(optarg + (optarg[0] == '+'), &names, &nnames);
 		} else if (key == OPT_WHERE)
 			where = true;
-		else if (key == OPT_PRESET && !acc_metric_preset(optarg, &opt.preset))
+		else if (key == OPT_PRESET && !acc_metric_preset(optarg, &opt->preset))
 			cli_usage(
 				"--preset: '%s' is not msprobe, msprobe-26, msprobe-8.3, ptdbg or msaccucmp",
 				optarg);
 		else if (key == OPT_RTOL)
-			opt.rtol = tolerance("--rtol", optarg);
+			opt->rtol = tolerance("--rtol", optarg);
 		else if (key == OPT_ATOL)
-			opt.atol = tolerance("--atol", optarg);
+			opt->atol = tolerance("--atol", optarg);
 		else if (key == 'j')
-			opt.threads = (unsigned)cli_int("-j", optarg, 1, 1024);
+			opt->threads = (unsigned)cli_int("-j", optarg, 1, 1024);
 		else if (key == OPT_NOCHECK)
-			opt.no_check = true;
+			opt->no_check = true;
 		else if (key == OPT_MEASURED)
-			opt.measured = true;
+			opt->measured = true;
 		else if (key == OPT_ROOT && acc_roots_move(roots, optarg, &e) < 0)
 			cli_usage("--root: %s", cli_err(&e));
 		else if (key == 'q')
 			quiet = true;
 	}
-	opt.also |= where && nnames == 0;
+	opt->also |= where && nnames == 0;
 	if (nnames > 0 || where)
-		choose(&opt);
-	if ((nnames > 0 || where) && opt.preset != ACC_PRESET_NONE)
+		choose(opt);
+	if ((nnames > 0 || where) && opt->preset != ACC_PRESET_NONE)
 		cli_usage("%s and --preset exclude each other", where ? "--where" : "-m");
-	opt.tmpdir = cli_tmpdir();
-	struct acc_in *in = cli_in_open(argc, argv, &out);
-	acc_in_leave_open(in);
-	opt.in = in;
-	opt.idle = quiet ? NULL : idle;
-	measurer = acc_measurer_open(roots, &opt, emit, trouble, NULL, &e);
-	if (measurer == NULL)
-		cli_die_err(&e);
+}
+
+static void
+measure(struct acc_in *in)
+{
+	struct acc_err e = {0};
 	struct acc_rec *r;
 	int rc;
 	while ((rc = acc_in_next(in, &r, &e)) > 0) {
@@ -231,6 +224,27 @@ main(int argc, char **argv)
 	ended = true;
 	if (rc < 0 || acc_measurer_end(measurer, &e) < 0)
 		cli_die_err(&e);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct acc_err e = {0};
+	struct acc_measurer_opt opt = {.rtol = -1, .atol = -1};
+	quiet = !isatty(STDERR_FILENO);
+	roots = acc_roots_open(&e);
+	if (roots == NULL)
+		cli_die_err(&e);
+	take_options(argc, argv, &opt);
+	opt.tmpdir = cli_tmpdir();
+	struct acc_in *in = cli_in_open(argc, argv, &out);
+	acc_in_leave_open(in);
+	opt.in = in;
+	opt.idle = quiet ? NULL : idle;
+	measurer = acc_measurer_open(roots, &opt, emit, trouble, NULL, &e);
+	if (measurer == NULL)
+		cli_die_err(&e);
+	measure(in);
 	if (!quiet)
 		progress(true);
 	say_more();

@@ -241,41 +241,53 @@ size_of_terminal(struct acc_plot_opt *opt)
 	opt->height = ws.ws_row < 21 ? 20 : ws.ws_row - 1;
 }
 
+/* What the command line holds beside the options of the picture. */
+struct given {
+	const char *path, **noise, **tags, **metrics;
+	size_t nnoise;
+};
+
+static void
+take_options(int argc, char **argv, struct given *g, struct acc_plot_opt *opt)
+{
+	struct acc_err e = {0};
+	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
+		if (key == 'o') {
+			g->path = optarg;
+			opt->to = kind_of(optarg);
+		} else if (key == 't') {
+			cli_list(optarg, &g->tags, &opt->ntags);
+		} else if (key == 'm') {
+			cli_list(optarg, &g->metrics, &opt->nmetrics);
+		} else if (key == 'H') {
+			opt->histogram = optarg;
+		} else if (key == HEAT) {
+			opt->heat = optarg;
+		} else if (key == ROOT) {
+			if (acc_roots_move(opt->roots, optarg, &e) < 0)
+				cli_usage("%s", cli_err(&e));
+		} else {
+			cli_append(&g->noise, &g->nnoise, optarg);
+		}
+	}
+	if (opt->heat != NULL && opt->histogram != NULL)
+		cli_usage("only one of --heat and --histogram");
+	opt->tags = g->tags;
+	opt->metrics = g->metrics;
+}
+
 int
 main(int argc, char **argv)
 {
 	struct acc_err e = {0};
 	struct acc_plot_opt opt = {.to = ACC_PLOT_TEXT};
-	const char *path = NULL, **noise = NULL, **tags = NULL, **metrics = NULL;
-	size_t nnoise = 0;
+	struct given g = {0};
 	pid_t pid;
 	int script;
 	opt.roots = acc_roots_open(&e);
 	if (opt.roots == NULL)
 		cli_die_err(&e);
-	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
-		if (key == 'o') {
-			path = optarg;
-			opt.to = kind_of(path);
-		} else if (key == 't') {
-			cli_list(optarg, &tags, &opt.ntags);
-		} else if (key == 'm') {
-			cli_list(optarg, &metrics, &opt.nmetrics);
-		} else if (key == 'H') {
-			opt.histogram = optarg;
-		} else if (key == HEAT) {
-			opt.heat = optarg;
-		} else if (key == ROOT) {
-			if (acc_roots_move(opt.roots, optarg, &e) < 0)
-				cli_usage("%s", cli_err(&e));
-		} else {
-			cli_append(&noise, &nnoise, optarg);
-		}
-	}
-	if (opt.heat != NULL && opt.histogram != NULL)
-		cli_usage("only one of --heat and --histogram");
-	opt.tags = tags;
-	opt.metrics = metrics;
+	take_options(argc, argv, &g, &opt);
 	size_of_terminal(&opt);
 	int picture = memfd_create("picture", MFD_CLOEXEC);
 	if (picture < 0)
@@ -286,14 +298,14 @@ main(int argc, char **argv)
 	struct acc_plot *p = in == NULL ? NULL : acc_plot_open(&opt, &e);
 	if (p == NULL)
 		cli_die_err(&e);
-	read_all(p, in, noise, nnoise);
+	read_all(p, in, g.noise, g.nnoise);
 	if (acc_plot_draw(p, lines, &e) < 0)
 		cli_die_err(&e);
 	bool bad = ferror(lines) != 0;
 	if (fclose(lines) != 0 || bad)
 		cli_die("the script for gnuplot: cannot write:");
 	finish(gnuplot, pid, script);
-	copy(picture, path);
+	copy(picture, g.path);
 	/* That something is bad is said by the picture; that it is not whole, by the status. */
 	int status = acc_in_status(in) == 2 ? 2 : 0;
 	acc_plot_close(p);
@@ -301,8 +313,8 @@ main(int argc, char **argv)
 	acc_roots_close(opt.roots);
 	close(script);
 	close(picture);
-	free(noise);
-	free(tags);
-	free(metrics);
+	free(g.noise);
+	free(g.tags);
+	free(g.metrics);
 	return status;
 }

@@ -319,57 +319,69 @@ begin(struct acc_in *in)
 		cli_die_err(&e);
 }
 
+/* What the command line asks for beside the command and the format. */
+struct asked {
+	const char *folder, *differs, *right, **root;
+	size_t nroot;
+	bool list;
+};
+
+static void
+take_options(int argc, char **argv, struct asked *o)
+{
+	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
+		if (key == RUN)
+			g.command = optarg;
+		if (key == 'o')
+			o->folder = optarg;
+		if (key == DIFFERS)
+			o->differs = optarg;
+		if (key == AGREES)
+			o->right = optarg;
+		if (key == 'f' && (g.format = acc_format_find(optarg)) == NULL)
+			cli_usage("no format '%s'; accfmt --list shows them", optarg);
+		if (key == ROOT)
+			cli_append(&o->root, &o->nroot, optarg);
+		o->list |= key == NAMES;
+	}
+}
+
 int
 main(int argc, char **argv)
 {
 	struct acc_err e = {0};
 	/* As it was called: getopt is given the bare name. */
 	const char *self = argv[0];
-	const char *folder = NULL, *differs = NULL, *right = NULL, **root = NULL;
-	bool list = false;
-	size_t nroot = 0;
+	struct asked o = {0};
 	g.format = &acc_format_table;
 	cli_language(argc, argv);
-	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
-		if (key == RUN)
-			g.command = optarg;
-		if (key == 'o')
-			folder = optarg;
-		if (key == DIFFERS)
-			differs = optarg;
-		if (key == AGREES)
-			right = optarg;
-		if (key == 'f' && (g.format = acc_format_find(optarg)) == NULL)
-			cli_usage("no format '%s'; accfmt --list shows them", optarg);
-		if (key == ROOT)
-			cli_append(&root, &nroot, optarg);
-		list |= key == NAMES;
-	}
+	take_options(argc, argv, &o);
 	char *const *operand = argv + optind;
 	const int n = argc - optind;
 	if (n > 2)
 		cli_usage("two recordings or one stream, not %d", n);
-	if (g.command == NULL && folder == NULL && !list)
+	if (g.command == NULL && o.folder == NULL && !o.list)
 		cli_usage("what is to be done? --run=CMD, -o FOLDER or --names");
 	g.roots = acc_roots_open(&e);
 	g.x = g.roots == NULL ? NULL : acc_replace_open(g.roots, &e);
 	if (g.x == NULL)
 		cli_die_err(&e);
-	struct acc_in *in = replace_open(self, operand, n, g.roots, root, nroot);
+	struct acc_in *in = replace_open(self, operand, n, g.roots, o.root, o.nroot);
 	read_pairs(in);
 	replace_wait();
-	if (list)
+	if (o.list)
 		names();
 	g.operands = replace_quoted(&g.mem, operand, n);
 	begin(in);
-	if (folder != NULL)
-		make_folder(folder), g.typed = replace_quoted(&g.mem, (char *const *)&folder, 1);
+	if (o.folder != NULL)
+		make_folder(o.folder),
+			g.typed = replace_quoted(&g.mem, (char *const *)&o.folder, 1);
 	else
 		make_temporary();
 	if (g.dir < 0 && (g.dir = acc_dir_open(g.folder, &e)) < 0)
 		cli_die_err(&e);
-	g.lo = differs == NULL ? 0 : place("--differs", differs);
-	g.hi = right == NULL ? acc_replace_count(g.x) : place("--agrees", right);
+	g.lo = o.differs == NULL ? 0 : place("--differs", o.differs);
+	g.hi = o.right == NULL ? acc_replace_count(g.x) : place("--agrees", o.right);
 	if (g.lo >= g.hi)
 		cli_die("--differs is not before --agrees");
 	if (g.command != NULL)
@@ -385,7 +397,7 @@ main(int argc, char **argv)
 		cli_die("standard output:");
 	acc_replace_close(g.x);
 	acc_roots_close(g.roots);
-	free(root);
+	free(o.root);
 	acc_arena_release(&g.mem);
 	return g.status;
 }
