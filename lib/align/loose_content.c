@@ -1,4 +1,5 @@
 /* Weights under names that nothing is known of: the same content belongs together. */
+#include "align/limits.h"
 #include "align/loose.h"
 #include "base/order.h"
 
@@ -6,9 +7,6 @@
 #include <stdlib.h>
 
 /* --- the same content --- */
-
-/* Values that were cast to bf16 are off by a relative 2^-9 at most. */
-static const double CAST = 0x1p-9;
 
 bool
 acc_loose_close(const struct loose *x, const struct loose *y)
@@ -19,10 +17,10 @@ acc_loose_close(const struct loose *x, const struct loose *y)
 		return false;
 	/* Roundings are independent of each other: of sums, their errors add up as squares do. 8 times
 	 * that is left for what is no chance; the extremes are off by one rounding each. */
-	return fabs(x->max - y->max) <= 2 * CAST * fabs(x->max) &&
-	       fabs(x->min - y->min) <= 2 * CAST * fabs(x->min) &&
-	       fabs(x->sum - y->sum) <= 8 * CAST * norm &&
-	       fabs(x->square - y->square) <= 8 * CAST * 2 * x->square / sqrt(n);
+	return fabs(x->max - y->max) <= 2 * LIMIT_CAST * fabs(x->max) &&
+	       fabs(x->min - y->min) <= 2 * LIMIT_CAST * fabs(x->min) &&
+	       fabs(x->sum - y->sum) <= 8 * LIMIT_CAST * norm &&
+	       fabs(x->square - y->square) <= 8 * LIMIT_CAST * 2 * x->square / sqrt(n);
 }
 
 static bool
@@ -50,7 +48,8 @@ varies(const struct loose *x)
 static double
 reach(const struct loose *x)
 {
-	const double n = fmax((double)x->count / 4, 1), close = 16 * CAST * x->square / sqrt(n);
+	const double n = fmax((double)x->count / 4, 1),
+		     close = 16 * LIMIT_CAST * x->square / sqrt(n);
 	return is_constant(x) ? fmax(close, 0x1p-10 * x->square) : close;
 }
 

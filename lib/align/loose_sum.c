@@ -1,13 +1,12 @@
 /* A packed tensor against its parts by content: whatever the order, the sums and the sums of squares of
  * the parts add up to its own, and its extremes are among theirs. So one part has the largest element,
  * one has the smallest, and what a third must hold is known. */
+#include "align/limits.h"
 #include "align/loose.h"
 #include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-static const double CAST = 0x1p-9; /* of bf16 */
 
 /* The parts that are left, by sum of squares; by their largest and their smallest element. Some of them
  * may have a partner already. */
@@ -44,14 +43,14 @@ ACC_ORDER_OF(cmp_min, struct loose, min)
 static bool
 alike(double x, double y)
 {
-	return fabs(x - y) <= 2 * CAST * fabs(x);
+	return fabs(x - y) <= 2 * LIMIT_CAST * fabs(x);
 }
 
 /* By how much the squares of something of this size may be off. */
 static double
 slack(const struct loose *pack)
 {
-	return 16 * CAST * pack->square / sqrt((double)pack->count);
+	return 16 * LIMIT_CAST * pack->square / sqrt((double)pack->count);
 }
 
 static void
@@ -70,7 +69,7 @@ consider(const struct loose *pack, const struct loose *const part[3], uint32_t n
 		min = fmin(min, part[i]->min);
 	}
 	double far = fabs(square - pack->square) / slack(pack) +
-		     fabs(sum - pack->sum) / (8 * CAST * sqrt(pack->square));
+		     fabs(sum - pack->sum) / (8 * LIMIT_CAST * sqrt(pack->square));
 	if (count != pack->count || !alike(pack->max, max) || !alike(pack->min, min) || far > 2)
 		return;
 	bool same = f->n == n;
@@ -124,7 +123,7 @@ static uint32_t
 holders(const struct parts *ps, const struct loose *pack, bool max, const struct loose **out)
 {
 	const struct loose *const *by = max ? ps->max : ps->min;
-	const double x = max ? pack->max : pack->min, least = x - 2 * CAST * fabs(x);
+	const double x = max ? pack->max : pack->min, least = x - 2 * LIMIT_CAST * fabs(x);
 	uint32_t lo = 0, n = 0;
 	for (uint32_t hi = ps->n; lo < hi;) {
 		uint32_t mid = lo + (hi - lo) / 2;

@@ -1,18 +1,12 @@
 /* Does a series keep another level from a point on? A test of each point, with the noise's
  * autocorrelation removed. */
 #include "acc/curve.h"
+#include "curve/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { BLOCKS = 256, LEAST = 400, SHORT = 640, EDGE = 10, FEW = 8 };
-static const double max_phi = 0.98;
-/* Blocks that are worth fewer independent ones tell nothing: the limit below holds no more. Below
- * SHORT values, more of them are needed. */
-static const double least_eff = 10, least_eff_short = 20;
-/* Of the largest t over all points: tests/bench/curve_change.c prints how often noise exceeds
- * it. */
-static const double limit = 4.3;
 
 struct work {
 	double b[BLOCKS];     /* means of blocks */
@@ -75,7 +69,7 @@ fit(struct work *k)
 		k->p1 = r[0];
 		k->p2 = 0;
 	}
-	double phi = k->p1 + k->p2, cut = phi > max_phi ? max_phi / phi : 1;
+	double phi = k->p1 + k->p2, cut = phi > LIMIT_PHI ? LIMIT_PHI / phi : 1;
 	k->p1 *= cut;
 	k->p2 *= cut;
 	k->rest = 1 - k->p1 - k->p2;
@@ -195,8 +189,8 @@ acc_change_test(const double *d, size_t n, struct acc_change *out)
 	}
 	double phi = 1 - k.rest;
 	out->told = (double)k.nb * (1 - phi) / (1 + phi) >=
-		    (n < SHORT ? least_eff_short : least_eff);
-	out->found = out->told && fabs(out->t) > limit;
+		    (n < SHORT ? LIMIT_CHANGE_BLOCKS_SHORT : LIMIT_CHANGE_BLOCKS);
+	out->found = out->told && fabs(out->t) > LIMIT_CHANGE;
 	sum(&k, k.b, k.nb);
 	out->at = refine(d, n, &k, at);
 	double sums[2] = {0, 0};

@@ -1,13 +1,10 @@
 /* Noise about zero, or not: t tests on groups of a prewhitened series. */
 #include "acc/curve.h"
+#include "curve/limits.h"
 
 #include <math.h>
 
 enum { BLOCKS = 64, GROUPS = 16, FEW_GROUPS = 8, LEAST = 10 };
-static const double level = 0.02; /* of each of the two tests */
-static const double max_phi = 0.98;
-/* Fewer independent blocks tell nothing; the fewer values there are, the worse phi is known. */
-static const double least_eff = 6, least_eff_short = 10;
 
 /* Continued fraction of the incomplete beta function, by Lentz's method (DLMF 8.17.22). */
 static double
@@ -110,7 +107,7 @@ autocorrelation(const double *x, size_t n, double *left)
 	if (!(sq > 1e-24 * most * most * (double)n))
 		return 0;
 	double phi = ((double)n * (up / sq) + 2) / ((double)n - 4);
-	return phi < 0 ? 0 : phi > max_phi ? max_phi : phi;
+	return phi < 0 ? 0 : phi > LIMIT_PHI ? LIMIT_PHI : phi;
 }
 
 static uint64_t
@@ -154,10 +151,10 @@ acc_drift_test(const double *d, size_t n, struct acc_drift *out)
 	for (size_t i = 0; i < q / 2; i++)
 		half[i] = group[i + q / 2] - group[i];
 	out->trend_p = t_test(half, q / 2, &mean, &se);
-	bool enough = out->eff >= (n < BLOCKS ? least_eff_short : least_eff);
-	enum acc_drift_kind found = out->trend_p < level    ? ACC_DRIFT_TREND
-				    : out->offset_p < level ? ACC_DRIFT_OFFSET
-							    : ACC_DRIFT_NONE;
+	bool enough = out->eff >= (n < BLOCKS ? LIMIT_DRIFT_BLOCKS_SHORT : LIMIT_DRIFT_BLOCKS);
+	enum acc_drift_kind found = out->trend_p < LIMIT_DRIFT_LEVEL    ? ACC_DRIFT_TREND
+				    : out->offset_p < LIMIT_DRIFT_LEVEL ? ACC_DRIFT_OFFSET
+									: ACC_DRIFT_NONE;
 	/* What crosses zero as often goes nowhere, whatever its autocorrelation may be. */
 	if (enough || (found == ACC_DRIFT_NONE && 4 * out->signs >= n))
 		out->kind = found;

@@ -1,4 +1,4 @@
-/* limits.h - numbers that decide what a factor between two losses is, and their sources */
+/* limits.h - numbers that decide in lib/curve, and their sources */
 #ifndef CURVE_LIMITS_H
 #define CURVE_LIMITS_H
 
@@ -21,5 +21,28 @@ enum { LIMIT_DENOMINATOR = 32 };
  * its square) at each of four, by chance 0.04^4 = 3e-6 where values are within a factor of two. */
 static const double LIMIT_SQUARE_ALIKE = 0.02;
 enum { LIMIT_SQUARES = 4 };
+/* What tells stages apart: a norm of the first step, the guide's 1 %. */
+static const double LIMIT_NORM_AGREES = 0.01;
+/* Of what size a gap is a rule's, see share/curves/guide.rules. */
+static const double LIMIT_GAP_TOLD = 0.001;
+/* A vocabulary of 1,000 words to one of 300,000. */
+static const double LIMIT_LEAST_WORDS = 6.9, LIMIT_MOST_WORDS = 12.7;
+/* One run of the bench is a small sample: what is allowed is half as much again; and the share of the steps that may
+ * leave that. */
+static const double LIMIT_NOISE_SLACK = 1.5, LIMIT_NOISE_LEAVE = 0.05;
+/* Of noise that carries on from step to step no more is told. */
+static const double LIMIT_PHI = 0.98;
+/* Of the largest t over all points: tests/bench/curve_change.c prints how often noise exceeds it. */
+static const double LIMIT_CHANGE = 4.3;
+/* Blocks that are worth fewer independent ones tell nothing: the limit above holds no more. Of short series more of
+ * them are needed. */
+static const double LIMIT_CHANGE_BLOCKS = 10, LIMIT_CHANGE_BLOCKS_SHORT = 20;
+/* Of each of the two tests of a drift: tests/bench/curve_drift.c prints their errors. */
+static const double LIMIT_DRIFT_LEVEL = 0.02;
+/* Fewer independent blocks tell nothing; the fewer values there are, the worse phi is known. */
+static const double LIMIT_DRIFT_BLOCKS = 6, LIMIT_DRIFT_BLOCKS_SHORT = 10;
+/* Times the usual distance from the values around; and in units of the middle half of these, for on a steep curve or
+ * at its turn all are far from each other. */
+static const double LIMIT_SPIKE = 8, LIMIT_SPIKE_WIDE = 3;
 
 #endif

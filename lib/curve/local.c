@@ -3,15 +3,13 @@
  * names, or list, is joined to them: by place where the values agree so, else by value, what is
  * left by place. */
 #include "curve/curve.h"
+#include "curve/limits.h"
 #include "acc/say.h"
 #include "base/order.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-
-/* Squares of the same norm, as two devices compute them: those of the guide agree to 1 %. */
-static const double alike = 0.02;
 
 struct norm {
 	struct curve *c;
@@ -68,7 +66,7 @@ add(struct list *l, struct curve *c, int side, double v)
 static bool
 agree(double a, double b)
 {
-	return a == b || fabs(a - b) <= alike * fmax(fabs(a), fabs(b));
+	return a == b || fabs(a - b) <= LIMIT_SQUARE_ALIKE * fmax(fabs(a), fabs(b));
 }
 
 /* Hand the points of the list over to the curve that has the name. */

@@ -1,12 +1,10 @@
 /* The spread of the bench itself: is the device inside it? */
 #include "curve/curve.h"
+#include "curve/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* One run of the bench is a small sample: what is allowed is half as much again. */
-static const double slack = 1.5;
-static const double may_leave = 0.05; /* share of the steps */
 enum { LEAST_PART = 5 };
 
 static size_t
@@ -52,7 +50,7 @@ outside(const struct curve *c, const struct band *b)
 		if (!acc_curve_finite(p))
 			continue;
 		double d = fabs(p->v[CURVE_A] - p->v[CURVE_B]);
-		double may = slack * width(b, p->step) + p->res[0] + p->res[1];
+		double may = LIMIT_NOISE_SLACK * width(b, p->step) + p->res[0] + p->res[1];
 		n++;
 		out += !(d <= may);
 	}
@@ -104,8 +102,8 @@ acc_curve_noise(struct acc_curves *cs, struct curve *c, struct acc_err *e)
 	if (z->runs == 0)
 		return 0;
 	z->outside = outside(c, b);
-	z->inside = c->f.nonfinite == 0 && z->outside <= may_leave && centred(c, lo, hi) &&
-		    c->f.mean_abs <= slack * z->mean_abs + c->f.res;
+	z->inside = c->f.nonfinite == 0 && z->outside <= LIMIT_NOISE_LEAVE && centred(c, lo, hi) &&
+		    c->f.mean_abs <= LIMIT_NOISE_SLACK * z->mean_abs + c->f.res;
 	return 0;
 }
 
@@ -115,5 +113,5 @@ acc_curves_band(const struct acc_curves *cs, const char *tag, int64_t step)
 	const struct curve *c = acc_curve_find(&cs->set[0], tag);
 	if (c == NULL || c->noise.runs == 0 || step < c->f.begin || step > c->f.end)
 		return NAN;
-	return slack * width(&c->noise.band, step);
+	return LIMIT_NOISE_SLACK * width(&c->noise.band, step);
 }

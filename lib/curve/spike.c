@@ -1,14 +1,11 @@
 /* Spikes: values far from those around them, on one side alone. */
 #include "curve/curve.h"
+#include "curve/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { WINDOW = 11, LEAST = 11 };
-static const double times = 8; /* the usual distance from the values around */
-/* In units of the middle half of the values around: on a steep curve or at its turn, all are far
- * from each other. */
-static const double wide = 3;
 
 /* The median of the WINDOW values around i (at the ends, of the first or last ones), and how wide
  * the middle half of them is. */
@@ -39,7 +36,7 @@ distances(const struct acc_point *const *p, size_t n, int side, double *out, dou
 		double middle;
 		out[i] = p[i]->v[side] - around(p, n, i, side, &middle);
 		room[i] = fabs(out[i]);
-		if (room[i] <= wide * middle)
+		if (room[i] <= LIMIT_SPIKE_WIDE * middle)
 			out[i] = 0;
 	}
 	qsort(room, n, sizeof *room, acc_by_double);
@@ -59,7 +56,7 @@ acc_curve_spikes(struct curve *c, const struct acc_point *const *p, size_t n, st
 	for (size_t i = 0; i < n && rc == 0; i++)
 		for (int s = 0; s < 2; s++) {
 			double d = fabs(far[s][i]);
-			if (!acc_curve_beyond(c, p[i]) || d <= times * usual[s] ||
+			if (!acc_curve_beyond(c, p[i]) || d <= LIMIT_SPIKE * usual[s] ||
 				d <= 2 * fabs(far[1 - s][i]))
 				continue;
 			c->f.spikes[s]++;

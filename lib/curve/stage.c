@@ -2,16 +2,12 @@
  * the first step), backward (norms of the first step), optimizer (loss of the second), and what
  * to check where the curves part later. */
 #include "curve/curve.h"
+#include "curve/limits.h"
 #include "acc/say.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-
-/* What tells stages apart: a norm of the first step, and a local norm, which is a square. */
-static const double norm_agrees = 0.01, local_agrees = 0.02;
-/* Of what size a gap is a rule's, see share/curves/guide.rules. */
-static const double gap_told = 0.001;
 
 struct scene {
 	struct acc_curves *cs;
@@ -276,7 +272,7 @@ local_norms(const struct acc_curves *cs, const struct curve **out, size_t *all)
 		if (c->role != ROLE_LOCAL || !c->judged)
 			continue;
 		++*all;
-		if (c->f.begin_rel > local_agrees)
+		if (c->f.begin_rel > LIMIT_SQUARE_ALIKE)
 			out[n++] = c;
 	}
 	if (n > 1)
@@ -315,7 +311,7 @@ backward(struct scene *s)
 {
 	const struct curve *c = s->norm;
 	int rc = backward_local(s);
-	if (rc != 0 || c == NULL || !computed(c) || !(c->f.begin_rel > norm_agrees))
+	if (rc != 0 || c == NULL || !computed(c) || !(c->f.begin_rel > LIMIT_NORM_AGREES))
 		return rc;
 	if (s->loss != NULL && s->loss->f.begin != c->f.begin)
 		return 0;
@@ -426,7 +422,8 @@ advice(struct scene *s, bool second, int64_t step, int64_t dump)
 static bool
 gap(const struct curve *c)
 {
-	return is_bad(c) && !c->lr0 && c->f.change != INT64_MIN && fabs(c->f.change_rel) > gap_told;
+	return is_bad(c) && !c->lr0 && c->f.change != INT64_MIN &&
+	       fabs(c->f.change_rel) > LIMIT_GAP_TOLD;
 }
 
 /* No step brought it alone: the curves part by little, and stay so. */

@@ -1,5 +1,6 @@
 /* What a curve alone says of the cause, beyond the step at which it parts. */
 #include "curve/curve.h"
+#include "curve/limits.h"
 #include "acc/say.h"
 
 #include <inttypes.h>
@@ -88,14 +89,12 @@ acc_curve_behind_evaluation(struct acc_curves *cs, int64_t before, int64_t step)
 		c->tag, at);
 }
 
-/* A vocabulary of 1,000 words to one of 300,000. */
-static const double least_words = 6.9, most_words = 12.7;
-
 const char *
 acc_curve_by_chance(struct acc_arena *mem, const struct curve *c)
 {
 	const struct figures *f = &c->f;
-	if (f->first != f->begin || !(f->b_begin >= least_words && f->b_begin <= most_words))
+	if (f->first != f->begin ||
+		!(f->b_begin >= LIMIT_LEAST_WORDS && f->b_begin <= LIMIT_MOST_WORDS))
 		return "";
 	return acc_say(mem,
 		". But a model that has learnt nothing has a loss near ln V whatever it is given, here of about %.3g words: "

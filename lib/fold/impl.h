@@ -5,18 +5,10 @@
 #include "acc/fold.h"
 #include "acc/payload.h"
 #include "acc/stream.h"
+#include "fold/limits.h"
 
 #define FOLD_NONE UINT32_MAX
 #define FOLD_NOWHERE UINT64_MAX
-
-/* What all ranks have is equal but for noise; what is mostly alike, as where a mask has one large number, is
- * less so: by this share of the noise. */
-#define FOLD_COPIES (1.0 / 64)
-
-/* Elements further off than this share of the whole's root mean square are not noise: parts in another
- * order are off by sqrt(2 q), where q is the share of elements that stand elsewhere, and what a sum lacks
- * by all it is. Less than half of the digits of a dtype (an item's tol) is never asked. */
-#define FOLD_NOISE (1.0 / 32)
 
 /* What is known of a tensor, as struct acc_fold_stat has it: there are millions, of few shapes. */
 struct fold_stat {

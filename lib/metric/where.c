@@ -1,5 +1,6 @@
 /* The structure of an error: in which rows, columns, channels it sits, and what it is there. By two
  * more passes over a pair: sums along every axis, then sums over the sets that these propose. */
+#include "metric/limits.h"
 #include "metric/where.h"
 
 #include "acc/say.h"
@@ -334,7 +335,7 @@ propose(struct where *w, const struct where_set *set, int n)
 	/* One of several axes is enough: their sums are of the same elements. */
 	for (int i = 0; i < n; i++)
 		aside = set[i].aside > aside ? set[i].aside : aside;
-	if (aside < WHERE_CHANCE)
+	if (aside < LIMIT_CHANCE)
 		return;
 	w->nproposal++;
 	*p = (struct proposal){.n = n};

@@ -14,9 +14,7 @@
 
 /* WHERE_BINS: of an axis; a longer one lies in blocks, and its first so many indices are kept one by
  * one, too. */
-/* WHERE_CHANCE: nats; a ratio of likelihoods of e^7 comes by chance in less than one of 1,000 tensors. */
 enum {
-	WHERE_CHANCE = 7,
 	WHERE_BINS = 8192,
 	WHERE_LIST = 4,
 	WHERE_AXES = 6,

@@ -1,25 +1,9 @@
 /* Which indices of an axis hold the error: from sums over each of them, to a set with a short name. */
 #include "metric/where.h"
+#include "metric/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-/* A fault counts if its rms is 3 times the noise or more, as on the bench of networks. */
-static const double CONTRAST = 9;
-/* What holds most of a tensor is not where the error is, it is what the rest is spared. */
-static const double MOST = 1.5;
-/* A quarter of a run that has less than this part of its variance is no part of it: a factor leaves
- * small numbers as good as they are, but not a quarter of all. */
-static const double UNEVEN = 0.01;
-/* Outside only noise is left: what is said holds for so much of the squared error, or for most of it
- * where it stands out by as much again. */
-static const double SHARE = 0.9, MOSTLY = 0.5, FAR = 100;
-/* Below this part of the variance of all, all is alike: nothing differs there. */
-static const double FLOOR = 1e-10;
-static const double CHANCE = WHERE_CHANCE;
-/* A list says something of slices that are rare: at most one of so many. Where each of them either is as
- * on the bench or is not, as after a rounding to 16 bits, a longer one is what comes by chance. */
-static const size_t RARE = 8;
 
 bool
 acc_where_in(const struct where_set *s, int64_t i)
@@ -44,7 +28,8 @@ variance(double n, double s, double least)
 double
 acc_where_gain(double n, double s, double n1, double s1, double rounding)
 {
-	double v = s / n, least = FLOOR * v > rounding ? FLOOR * v : rounding, n0 = n - n1;
+	double v = s / n, least = LIMIT_ALIKE * v > rounding ? LIMIT_ALIKE * v : rounding,
+	       n0 = n - n1;
 	double v1 = variance(n1, s1, least), v0 = variance(n0, s - s1, least);
 	return 0.5 * (n * log(v) - n1 * log(v1) - n0 * log(v0));
 }
@@ -54,7 +39,7 @@ static bool
 higher(double n, double s, double n1, double s1, double rounding, double by)
 {
 	double n0 = n - n1, s0 = s - s1 > 0 ? s - s1 : 0;
-	if (!(n1 > 0 && n0 > 0 && n1 <= MOST * n0 && s1 >= MOSTLY * s))
+	if (!(n1 > 0 && n0 > 0 && n1 <= LIMIT_WHERE_MOST * n0 && s1 >= LIMIT_MOSTLY * s))
 		return false;
 	double v0 = s0 / n0 > rounding ? s0 / n0 : rounding;
 	return s1 / n1 >= by * v0;
@@ -63,7 +48,8 @@ higher(double n, double s, double n1, double s1, double rounding, double by)
 bool
 acc_where_stands_out(double n, double s, double n1, double s1, double rounding)
 {
-	return higher(n, s, n1, s1, rounding, s1 >= SHARE * s ? CONTRAST : FAR);
+	return higher(n, s, n1, s1, rounding,
+		s1 >= LIMIT_WHERE_SHARE * s ? LIMIT_CONTRAST : LIMIT_FAR);
 }
 
 /* Along which `n` bins a set is sought; `cyclic`: the last one is before the first. */
@@ -160,7 +146,7 @@ whole(const struct line *l, const struct found *f)
 			n += l->b[(f->lo + i) % l->n].n;
 			s += l->b[(f->lo + i) % l->n].s;
 		}
-		if (s < UNEVEN * f->v1 * n)
+		if (s < LIMIT_UNEVEN * f->v1 * n)
 			return false;
 	}
 	return true;
@@ -171,7 +157,7 @@ static void
 settle(const struct line *l, void (*step)(const struct line *, double, double, struct found *),
 	double v0, double v1, struct found *best)
 {
-	double least = FLOOR * l->all_s / l->all_n;
+	double least = LIMIT_ALIKE * l->all_s / l->all_n;
 	struct found f = {.gain = -INFINITY};
 	double last = -1;
 	least = least > l->rounding ? least : l->rounding;
@@ -186,7 +172,8 @@ settle(const struct line *l, void (*step)(const struct line *, double, double, s
 		v1 = f.s1 / f.n1;
 		v0 = (l->all_s - f.s1) / (l->all_n - f.n1);
 	}
-	if (!higher(l->all_n, l->all_s, f.n1, f.s1, l->rounding, CONTRAST) || f.n > WHERE_LIST)
+	if (!higher(l->all_n, l->all_s, f.n1, f.s1, l->rounding, LIMIT_CONTRAST) ||
+		f.n > WHERE_LIST)
 		return;
 	f.gain = acc_where_gain(l->all_n, l->all_s, f.n1, f.s1, l->rounding);
 	f.v1 = f.s1 / f.n1;
@@ -242,7 +229,6 @@ seek(const struct line *l, struct where_bin *tmp, struct found *as_run, struct f
  * networks of the teach half this logarithm has a standard deviation of 0.15, 0.46, 1.2, 2.6 and 4.4 at
  * 10, 50, 90, 95 and 99 of 100: an inverse chi-square of 2 degrees of freedom around 0.38 squared (0.25,
  * 0.46, 1.2, 1.7, 3.8). */
-static const double KNOWN = 2, SPREAD = 0.38;
 
 struct logs {
 	double n, sum, squares;
@@ -277,7 +263,8 @@ static void
 take_logs(const struct line *l, int64_t from, int64_t width, const struct where_set *s,
 	struct logs of[2])
 {
-	const double v = FLOOR * l->all_s / l->all_n, least = v > l->rounding ? v : l->rounding;
+	const double v = LIMIT_ALIKE * l->all_s / l->all_n,
+		     least = v > l->rounding ? v : l->rounding;
 	const size_t len = piece(s, width);
 	double n = 0, sum = 0;
 	for (size_t i = 0, held = 0; i < l->n; i++) {
@@ -308,7 +295,7 @@ is_exact(const struct line *l, int64_t from, int64_t width, const struct where_s
 
 /* By how many nats the pieces of a set stand out from the others, beyond what it takes to write which
  * they are: that two groups of n explain the part r of the squares comes by chance in less than
- * (1 - r)^((n - 2) / 2) of all cases, and what is known beforehand counts as KNOWN more. Of runs of one
+ * (1 - r)^((n - 2) / 2) of all cases, and what is known beforehand counts as LIMIT_KNOWN more. Of runs of one
  * length there are as many as pieces. */
 static bool
 apart(const struct line *l, int64_t from, int64_t width, struct where_set *s)
@@ -324,9 +311,10 @@ apart(const struct line *l, int64_t from, int64_t width, struct where_set *s)
 		return false;
 	const double by = of[1].sum / of[1].n - of[0].sum / of[0].n;
 	const double between = of[0].n * of[1].n / n * by * by;
-	const double within = around_mean(&of[0]) + around_mean(&of[1]) + KNOWN * SPREAD * SPREAD;
+	const double within = around_mean(&of[0]) + around_mean(&of[1]) +
+			      LIMIT_KNOWN * LIMIT_SPREAD * LIMIT_SPREAD;
 	const double cost = s->kind == WHERE_RANGE ? log(n) : s->cost - log(l->all_n);
-	s->aside = 0.5 * (KNOWN + n - 2) * log1p(between / within) - cost;
+	s->aside = 0.5 * (LIMIT_KNOWN + n - 2) * log1p(between / within) - cost;
 	return by > 0 && s->aside > 0;
 }
 
@@ -355,7 +343,7 @@ throughout(const struct line *l, size_t period, const struct found *f)
 				n1 += l->b[i].n;
 				s1 += l->b[i].s;
 			}
-		if (!(speaks(&(struct where_bin){n1, s1}, f->v0, f->v1) > CHANCE / 4))
+		if (!(speaks(&(struct where_bin){n1, s1}, f->v0, f->v1) > LIMIT_CHANCE / 4))
 			return false;
 	}
 	return true;
@@ -378,7 +366,7 @@ every(const struct line *l, struct where_bin *tmp, double cost, struct where_set
 		set.period = (int64_t)p;
 		set.first = (int64_t)f.lo;
 		set.width = (int64_t)f.len;
-		if (set.gain > out->gain && set.gain > CHANCE && throughout(l, p, &f) &&
+		if (set.gain > out->gain && set.gain > LIMIT_CHANCE && throughout(l, p, &f) &&
 			apart(l, 0, 1, &set))
 			*out = set;
 	}
@@ -411,7 +399,7 @@ acc_where_fit(const struct where_bin *b, size_t nbin, int64_t from, int64_t widt
 	set.unit = width;
 	set.v0 = as_run.v0;
 	set.v1 = as_run.v1;
-	if (set.gain > CHANCE && apart(&l, from, width, &set))
+	if (set.gain > LIMIT_CHANCE && apart(&l, from, width, &set))
 		*out = set;
 	set = none;
 	set.kind = WHERE_SOME;
@@ -420,8 +408,8 @@ acc_where_fit(const struct where_bin *b, size_t nbin, int64_t from, int64_t widt
 	set.nlist = (int)as_list.n;
 	for (size_t i = 0; i < as_list.n && i < WHERE_LIST; i++)
 		set.list[i] = from + (int64_t)as_list.at[i];
-	if (width == 1 && as_list.n > 1 && RARE * as_list.n <= nbin && set.gain > CHANCE &&
-		set.gain > out->gain && apart(&l, from, width, &set))
+	if (width == 1 && as_list.n > 1 && LIMIT_RARE * as_list.n <= nbin &&
+		set.gain > LIMIT_CHANCE && set.gain > out->gain && apart(&l, from, width, &set))
 		*out = set;
 	if (width == 1 && from == 0)
 		every(&l, tmp, cost, out);

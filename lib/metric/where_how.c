@@ -1,16 +1,11 @@
 /* What an error is, within the part of a tensor where it sits: a factor, an offset, another order. */
 #include "metric/where.h"
+#include "metric/limits.h"
 
 #include "acc/say.h"
 
 #include <math.h>
 #include <stdio.h>
-
-/* So much of the squared error is explained: that of a fault of 3 times the noise. Rounding toward
- * zero, the most regular of roundings, is 3/4 a factor. */
-static const double EXPLAINED = 0.9;
-/* As in where_fit.c. */
-static const double CHANCE = 7;
 
 const char *const acc_where_hows[] = {"", "scale", "offset", "sign", "zero", "nan", "inf", "shift",
 	"swap", "order"};
@@ -20,7 +15,8 @@ const char *const acc_where_hows[] = {"", "scale", "offset", "sign", "zero", "na
 static bool
 no_chance(double r, double n)
 {
-	return r >= EXPLAINED && 0.5 * (n - 1) * -log(1 - r < 1e-15 ? 1e-15 : 1 - r) >= CHANCE;
+	return r >= LIMIT_EXPLAINED &&
+	       0.5 * (n - 1) * -log(1 - r < 1e-15 ? 1e-15 : 1 - r) >= LIMIT_CHANCE;
 }
 
 /* Are the device's numbers those of the bench but for what explains the part r of the difference? Where
@@ -29,7 +25,7 @@ no_chance(double r, double n)
 static bool
 explains(const struct where_tally *t, double r, double device)
 {
-	return no_chance(r, t->other) && t->s * (1 - r) <= (1 - EXPLAINED) * device;
+	return no_chance(r, t->other) && t->s * (1 - r) <= (1 - LIMIT_EXPLAINED) * device;
 }
 
 static enum where_how
@@ -55,9 +51,9 @@ acc_where_how(const struct where_tally *t, double *by)
 	if (!(t->n > 0) || !(t->s > 0))
 		return WHERE_UNKNOWN;
 	if (t->nan + t->inf > 0)
-		return t->nan >= EXPLAINED * t->s   ? WHERE_NAN
-		       : t->inf >= EXPLAINED * t->s ? WHERE_INF
-						    : WHERE_UNKNOWN;
+		return t->nan >= LIMIT_EXPLAINED * t->s   ? WHERE_NAN
+		       : t->inf >= LIMIT_EXPLAINED * t->s ? WHERE_INF
+							  : WHERE_UNKNOWN;
 	if (t->zero == t->n)
 		return WHERE_ZERO;
 	if (t->minus == t->n)
@@ -94,7 +90,7 @@ moved(const double (*a)[WHERE_SIGNS], const double (*b)[WHERE_SIGNS], int64_t n,
 {
 	double before = 0, after = 0, all = 0;
 	int64_t lo = k > 0 ? k : 0, hi = k > 0 ? n : n + k;
-	if ((double)(hi - lo) * sums < 2 * CHANCE || hi - lo < n / 2)
+	if ((double)(hi - lo) * sums < 2 * LIMIT_CHANCE || hi - lo < n / 2)
 		return false;
 	for (int64_t i = lo; i < hi; i++) {
 		before += apart(a[i], b[i]);
@@ -102,7 +98,7 @@ moved(const double (*a)[WHERE_SIGNS], const double (*b)[WHERE_SIGNS], int64_t n,
 	}
 	for (int64_t i = 0; i < n; i++)
 		all += apart(a[i], b[i]);
-	return before > 0 && before >= 0.25 * all && after <= (1 - EXPLAINED) * before;
+	return before > 0 && before >= 0.25 * all && after <= (1 - LIMIT_EXPLAINED) * before;
 }
 
 static bool
@@ -146,7 +142,7 @@ permuted(const double (*a)[WHERE_SIGNS], const double (*b)[WHERE_SIGNS], size_t 
 		before += apart(a[i], b[i]);
 		after += apart(a[i], b[j]);
 	}
-	return after <= (1 - EXPLAINED) * before ? other : 0;
+	return after <= (1 - LIMIT_EXPLAINED) * before ? other : 0;
 }
 
 enum where_how

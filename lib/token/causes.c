@@ -3,6 +3,7 @@
  * A rule tells how much of the sum of squares of l is left once its cause is taken away, and makes its
  * sentence; it holds where it has its witness and what is left is little. */
 #include "token/token.h"
+#include "token/limits.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* Causes that a part of the samples, or of the positions, has: the others are as they should be. */
 #include "token/token.h"
+#include "token/limits.h"
 #include "base/order.h"
 
 #include <stdlib.h>

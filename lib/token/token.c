@@ -1,4 +1,5 @@
 #include "token/token.h"
+#include "token/limits.h"
 
 #include <stdlib.h>
 

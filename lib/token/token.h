@@ -230,27 +230,4 @@ struct tok_finding *acc_tok_find(struct acc_tokens *t, const char *what, const c
 bool acc_tok_measured(const char *rule, unsigned *right, unsigned *of);
 struct acc_str acc_tok_name(const struct acc_tokens *t, size_t sample);
 
-/* How far a root mean square of l may be by rounding, times the unit and the range of logits. */
-#define TOK_NOISE 6.0
-/* As many times as far as the noise of a second scoring. */
-#define TOK_NOISE_RUN 2.0
-/* One token, times what all may be by. */
-#define TOK_ONE 16.0
-/* Two choices are a tie, times the unit and the range of logits. */
-#define TOK_TIE 24.0
-/* What a few tokens own of the sum of squares where they are the cause, at least. */
-#define TOK_SHARE 0.75
-/* What a temperature leaves of the sum of squares, at most. */
-#define TOK_FIT 0.4
-/* What is told by how often an id came before, of the sum of squares, where it is a penalty, at least. */
-#define TOK_SEEN 0.4
-/* The least share of the probability, as -log, that top-p, top-k or min-p keep. */
-#define TOK_KEPT 3.0
-/* A part that is at fault is so many times as far off as the rest. */
-#define TOK_APART 4.0
-/* Where it is within what noise may be, as many times. */
-#define TOK_WITHIN 32.0
-/* Standard errors of a mean that is not noise. */
-#define TOK_MEAN 6.0
-
 #endif
