@@ -608,6 +608,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 		says "$word"
 	done
 	judge 1 --strict "$J/multiplies.acc"
+	judge 0 "$J/multiplies-alone.acc"
 }
 
 @test "statistics" {

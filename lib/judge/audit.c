@@ -29,9 +29,11 @@ is_other_answer(const struct scan *s, const struct acc_item *it, const struct su
 {
 	const struct acc_call *k = &s->c->call[it->call];
 	const double u = fmax(acc_item_unit(it), acc_call_unit(s->c, k));
-	/* But of equal values each may be the largest; of numbers below the normal ones a side may make zeros; and a
-	 * product that is as near to its own terms as f32 takes it is one, whatever these leave of each other. */
+	/* But of equal values each may be the largest; of numbers below the normal ones a side may make zeros; a product
+	 * that operands of fewer bits give is the same question; and one that is as near to its own terms as f32 takes it
+	 * is one, whatever these leave of each other. */
 	if ((it->exact && k->ranks && !k->backward) || acc_is_flushed(it) ||
+		it->form != ACC_NOFORM ||
 		(acc_multiplies(k) && it->audit[ACC_B] <= 1 &&
 			it->own_rms <= LIMIT_OWN_PRODUCT * acc_item_unit(it)))
 		return false;

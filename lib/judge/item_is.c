@@ -18,13 +18,13 @@ acc_accused(const struct acc_item *it)
 }
 
 /* The limits of recomputation have room for the roughest kernels. Where the device's is near that, and the bench's is
- * not, how far they are apart decides. */
+ * not, how far they are apart decides, unless operands of fewer bits explain that. */
 static bool
 is_rough(const struct acc_item *it)
 {
 	/* Of a dtype with fewer bits the device's may be near its limit, and the bench's, in f32, at none. */
 	return it->dtype[ACC_A] == ACC_F32 && it->dtype[ACC_B] == ACC_F32 &&
-	       it->audit[ACC_A] > LIMIT_ACQUIT &&
+	       it->form == ACC_NOFORM && it->audit[ACC_A] > LIMIT_ACQUIT &&
 	       it->audit[ACC_A] > LIMIT_ACQUIT_BENCH * it->audit[ACC_B];
 }
 

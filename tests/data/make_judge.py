@@ -141,6 +141,13 @@ audit = {"a_audit__ok": True, "a_audit__err": 1200.0, "a_audit__limit": 7000.0, 
 s.op(L % 0, [("x", 0), ("w", 0)], [("l", 3e-5, audit)])
 s.write("multiplies")
 
+s = Stream()  # as convolutions do by default where products do not
+net(s)
+s.op("Functional.conv2d.0.forward", [("g2", 1e-7), ("k", 0)],
+     [("c", 2.3e-4, {**audit, "m__err_max": 1.6e-3, "b_audit__ok": True, "b_audit__err": 0.6, "b_audit__limit": 8.0,
+                     "b_audit__err_max": 3.0, "b_audit__limit_max": 32.0})])
+s.write("multiplies-alone")
+
 for name, p, e in (("dropout", 0.1, 0.3), ("argument-without-effect", 0.1, 1e-7)):
     s = Stream()
     net(s, linears=2)

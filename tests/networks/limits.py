@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What each limit of the judge and of the audit is worth: what changes where it is half, or twice, as large.
 
-    limits.py CASES [--only NAME,...] [--tried] [--times 0.5,2] [--jobs N] [--text]
+    limits.py CASES [--only NAME,...] [--tried] [--times 0.5,2] [--jobs N]
 
 CASES: what `run FOLDER --make` left. A copy of the tree is built in a temporary folder, in which the environment may
 multiply one limit. Cases are read, aligned and measured once; then accfirstbad alone (its limits), or accaudit on both
@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.join(HERE, "..", "..")
+ROOT = os.path.dirname(os.path.dirname(HERE))
 TABLES = {"judge": ("lib/judge/limits.h", "JUDGE_LIMITS", "accfirstbad"),
           "replay": ("lib/replay/limits.h", "AUDIT_LIMITS", "accaudit")}
 FIXED = "static const double LIMIT_##name = value;"
@@ -47,8 +47,9 @@ moved(void)
 def build(folder):
     """Programs whose limits the environment multiplies: LIMIT=judge.NAME=FACTOR."""
     tree = os.path.join(folder, "tree")
+    leave = {os.path.join(ROOT, n) for n in (".git", "bin", "build", "build-san", "tests/data")}
     shutil.copytree(ROOT, tree, symlinks=True,
-                    ignore=shutil.ignore_patterns(".git", "build*", "bin", "tests", "__pycache__"))
+                    ignore=lambda where, found: [n for n in found if os.path.join(where, n) in leave])
     for side, (header, table, _) in TABLES.items():
         path = os.path.join(tree, header)
         with open(path) as f:
