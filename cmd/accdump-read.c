@@ -2,9 +2,11 @@
 #include "acc/behaviour.h"
 #include "acc/dump.h"
 #include "acc/payload.h"
+#include "acc/terminal.h"
 
 #include <getopt.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const struct cli_opt options[] = {
 	{'o', "op", "GLOB[,..]", "op calls, by key, operator or name"},
@@ -232,20 +234,40 @@ list_known(char *const *word)
 	cli_printed();
 }
 
-/* "FORMAT<tab>PATH" of each that is recognised; of a name that is no line, nothing. */
+/* "FORMAT<tab>PATH" of each that is recognised, the path as it is, unless a terminal would obey it. A name that is
+ * no line is said. */
 static void
 probe_all(char *const *path)
 {
+	const bool terminal = isatty(STDOUT_FILENO);
+	bool trouble = false;
 	for (; *path != NULL; path++) {
 		struct acc_err e = {0};
 		const struct acc_dump *d = acc_dump_probe(*path, &e);
 		if (d == NULL && e.code == ACC_ENOMEM)
 			cli_nomem();
-		if (d == NULL && e.code != ACC_EFORMAT)
+		if (d == NULL && e.code != ACC_EFORMAT) {
 			cli_warn_err(&e);
-		if (d != NULL && strpbrk(*path, "\t\n") == NULL)
-			printf("%s\t%s\n", d->name, *path);
+			trouble = true;
+		}
+		if (d == NULL)
+			continue;
+		if (!terminal && strpbrk(*path, "\t\n") != NULL) {
+			cli_warn(
+				"%s: a tab or line end in its name, which no line of --probe can have",
+				*path);
+			trouble = true;
+			continue;
+		}
+		printf("%s\t", d->name);
+		if (terminal)
+			acc_text_put(stdout, acc_str(*path), SIZE_MAX);
+		else
+			fputs(*path, stdout);
+		putchar('\n');
 	}
+	if (trouble && fflush(stdout) == 0)
+		exit(2);
 	cli_printed();
 }
 

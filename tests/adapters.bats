@@ -70,6 +70,13 @@ judged() { # engine, bench, call
 	run -0 bash -c 'accdump-read rec | accfmt --json | jq -r "select(.kind == \"stack\") | .frames[]"'
 	[[ $output == "File net.py, line 7, in forward, "* ]]
 	[ "$(accdump-read rec | accfmt --json | jq -r 'select(.kind == "source") | .versions')" = "onnxruntime 1.32.0" ]
+	# The elements have checksums, the records another.
+	accdump-read rec | accmetric >whole
+	printf x | dd of=rec/rank0.step0.data bs=1 seek=400 conv=notrunc status=none
+	run -2 bash -c 'accdump-read rec | accmetric >bit'
+	[[ $output == *"checksum (CRC-32) does not match"* ]]
+	printf x | dd of=rec/rank0.acc bs=1 seek=300 conv=notrunc status=none
+	run -2 bash -c 'accdump-read rec >bit'
 	# What ended early has no end.
 	run -2 --separate-stderr accdump-read cut
 }

@@ -64,6 +64,17 @@ says() { # file, text
 	fails "no record" accdump-read -r 1 rec
 	run -0 accdump-read --probe rec
 	[ "$output" = $'record\trec' ]
+	# A terminal gets nothing that it would obey; what cannot be said is not left out without a word.
+	cp -r rec $'a\e[31m'
+	cp -r rec $'a\nb'
+	run -0 accdump-read --probe rec $'a\e[31m'
+	[ "$output" = $'record\trec\nrecord\ta\e[31m' ]
+	run script -qec 'accdump-read --probe a*31m' /dev/null
+	[[ $output == $'record\ta?[31m'* ]]
+	run -2 --separate-stderr accdump-read --probe rec $'a\nb'
+	[[ $output == $'record\trec' && $stderr == *"line end"* ]]
+	run -2 --separate-stderr accdump-read --probe nowhere rec
+	[ "$output" = $'record\trec' ]
 }
 
 @test "a bit that turns in what was recorded is no fault of an operator: status 2" {
@@ -260,8 +271,30 @@ follow() {
 	done
 	[ "$(jq -s length header.json)" -eq 44 ]
 	cmp header.json library.json
+	# With the checksums of elements.
+	for d in header library; do
+		accdump-read $d | accfmt -f json | jq -c 'select(.file) | [.name, .file, .len, .crc32]' >$d.json
+	done
+	[ "$(grep -c '"rank0.step0.data",[0-9]*,[0-9]*\]' header.json)" -eq 16 ]
+	cmp header.json library.json
 	run -0 accdiff header library
 	[[ $output == *"8 op calls compared"*"(8 identical)" ]]
+	# A bit that turns in the records, or in the elements, is noticed in both.
+	for d in header library; do
+		cp -r $d bit
+		printf '\377' | dd of=bit/rank0.step0.data conv=notrunc status=none
+		run -2 accdiff bit library
+		[[ $output == *"checksum (CRC-32) does not match: damaged data"* ]]
+		for at in $(seq 20 297 "$(stat -c %s $d/rank0.acc)"); do
+			python3 -c '
+import sys
+d = bytearray(open(sys.argv[1], "rb").read())
+d[int(sys.argv[2])] ^= 1
+open("bit/rank0.acc", "wb").write(d)' $d/rank0.acc "$at"
+			run -2 bash -c 'accdump-read bit >now'
+		done
+		rm -r bit
+	done
 	! ./one header other || false # nothing is overwritten
 	printf '#include "acc/accrec1.h"\nint main() { return acc1_close(acc1_open("x")); }\n' >one.cc
 	c++ -std=c++11 -pedantic -Wall -Wextra -Werror -fsyntax-only -I"$ROOT/include" one.cc

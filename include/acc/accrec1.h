@@ -10,8 +10,8 @@
  *	acc1_array(a, "Qcur-0", "f32", 2, shape, stride, data);    or: a tensor, of which no more is known than its name
  *	acc1_close(a);                                      0, or the errno of what could not be written
  *
- * It writes what acc_rec_call of accrec(3) does, rank0.acc and rank0.step0.data, with no thread and no
- * statistics; accdump-read(1) and accdiff(1) read it, accrec1(3) is its page. Strides are in bytes and may be
+ * It writes what acc_rec_call of accrec(3) does, rank0.acc and rank0.step0.data, with its checksums, no thread
+ * and no statistics; accdump-read(1) and accdiff(1) read it, accrec1(3) is its page. Strides are in bytes and may be
  * those of any view, so nothing is copied by the caller. A name may come as often as it likes: it is numbered.
  * After a failure nothing more is written, and the program goes on; so it does with a NULL for what acc1_open could
  * not open. Not for several threads at once. C99 with POSIX (mkdir), C++11.
@@ -45,7 +45,43 @@ struct acc1 {
 	char as[ACC1_TEXT]; /* the name of a node, which its first output has, too */
 	const char *pass;
 	int64_t call;
+	uint32_t sum;           /* of the records so far */
+	uint32_t table[8][256]; /* of acc1_sum */
 };
+
+/* --- CRC-32, as zip files have it: 8 bytes at a time --- */
+
+static inline void
+acc1_sum_start(struct acc1 *a)
+{
+	for (uint32_t i = 0; i < 256; i++) {
+		a->table[0][i] = i;
+		for (int bit = 0; bit < 8; bit++)
+			a->table[0][i] = a->table[0][i] >> 1 ^
+					 (a->table[0][i] & 1 ? 0xedb88320u : 0u);
+	}
+	for (int k = 1; k < 8; k++)
+		for (uint32_t i = 0; i < 256; i++)
+			a->table[k][i] = a->table[k - 1][i] >> 8 ^
+					 a->table[0][a->table[k - 1][i] & 255];
+}
+
+/* Of n more bytes behind those that gave crc; 0 to start. */
+static inline uint32_t
+acc1_sum(const struct acc1 *a, uint32_t crc, const void *bytes, size_t n)
+{
+	const unsigned char *p = (const unsigned char *)bytes;
+	const uint32_t(*t)[256] = a->table;
+	crc = ~crc;
+	for (; n >= 8; n -= 8, p += 8) {
+		crc ^= p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+		crc = t[7][crc & 255] ^ t[6][crc >> 8 & 255] ^ t[5][crc >> 16 & 255] ^
+		      t[4][crc >> 24] ^ t[3][p[4]] ^ t[2][p[5]] ^ t[1][p[6]] ^ t[0][p[7]];
+	}
+	for (; n > 0; n--)
+		crc = crc >> 8 ^ t[0][(crc ^ *p++) & 255];
+	return ~crc;
+}
 
 /* --- MessagePack --- */
 
@@ -54,6 +90,8 @@ acc1_bytes(struct acc1 *a, FILE *f, const void *p, size_t n)
 {
 	if (a->failed == 0 && n > 0 && fwrite(p, 1, n, f) != n)
 		a->failed = errno != 0 ? errno : EIO;
+	if (f == a->records)
+		a->sum = acc1_sum(a, a->sum, p, n);
 }
 
 static inline void
@@ -126,9 +164,10 @@ acc1_open_for(const char *folder, const char *framework)
 	}
 	const uint64_t now = (uint64_t)time(NULL) * 2654435761u ^ (uint64_t)(uintptr_t)a;
 	snprintf(a->id, sizeof a->id, "%08x", (unsigned)(now ^ now >> 32));
+	acc1_sum_start(a);
 	acc1_begin(a, "acc", 3);
 	acc1_put_int(a, "v", 1);
-	acc1_put_int(a, "minor", 0);
+	acc1_put_int(a, "minor", 1);
 	acc1_put_text(a, "log");
 	acc1_head(a, 0x91, 0, 0);
 	acc1_put_text(a, "accrec1.h");
@@ -304,6 +343,7 @@ acc1_tensor(struct acc1 *a, const char *io, const char *pos, const char *dtype, 
 	const uint64_t len = count * size;
 	acc1_bytes(a, a->data, zeros, (size_t)(-a->at & 63));
 	a->at += -a->at & 63;
+	uint32_t crc = plain ? acc1_sum(a, 0, data, (size_t)len) : 0;
 	if (plain)
 		acc1_bytes(a, a->data, data, (size_t)len);
 	for (uint64_t i = 0; i < count && !plain; i++) {
@@ -311,11 +351,12 @@ acc1_tensor(struct acc1 *a, const char *io, const char *pos, const char *dtype, 
 		for (uint32_t d = 0; d < ndim; d++)
 			p += at[d] * own[d];
 		acc1_bytes(a, a->data, p, size);
+		crc = acc1_sum(a, crc, p, size);
 		for (uint32_t d = ndim; d-- > 0 && ++at[d] == shape[d];)
 			at[d] = 0;
 	}
 	const int named = a->as[0] != '\0' && strcmp(io, "out") == 0 && strcmp(pos, "0") == 0;
-	acc1_fields(a, "tensor", 5u + (unsigned)named, io, pos);
+	acc1_fields(a, "tensor", 6u + (unsigned)named, io, pos);
 	if (named)
 		acc1_put(a, "as", a->as);
 	acc1_put(a, "dtype", dtype);
@@ -326,6 +367,7 @@ acc1_tensor(struct acc1 *a, const char *io, const char *pos, const char *dtype, 
 	acc1_put(a, "file", "rank0.step0.data");
 	acc1_put_int(a, "off", (int64_t)a->at);
 	acc1_put_int(a, "len", (int64_t)len);
+	acc1_put_int(a, "crc32", (int64_t)crc);
 	acc1_tail(a);
 	if (named)
 		acc1_named(a, a->as)->node = 1;
@@ -419,9 +461,15 @@ acc1_close(struct acc1 *a)
 		return EINVAL;
 	acc1_begin(a, "step", 1);
 	acc1_put_int(a, "step", 0);
-	acc1_begin(a, "end", 2);
+	acc1_begin(a, "end", 3);
 	acc1_put_int(a, "n", (int64_t)a->n + 1);
 	acc1_put_int(a, "st", 0);
+	/* Its own four bytes are not in it. */
+	acc1_put_text(a, "crc32");
+	acc1_head(a, 0xce, 0, 0);
+	const unsigned char end[4] = {(unsigned char)(a->sum >> 24), (unsigned char)(a->sum >> 16),
+		(unsigned char)(a->sum >> 8), (unsigned char)a->sum};
+	acc1_bytes(a, a->records, end, sizeof end);
 	/* The elements first: a record must not refer to what is not there. */
 	if (fclose(a->data) != 0 && a->failed == 0)
 		a->failed = errno;

@@ -51,6 +51,11 @@ void acc_rd_close(struct acc_rd *rd);
 /* Do these first bytes of a file look like a stream (perhaps gzip'd)? */
 bool acc_is_stream(const void *head, size_t n);
 
+/* A data record: n bytes of a tensor, which are borrowed, from `off` of its elements on. side: of a pair, "a" or
+ * "b"; else empty. Large ones have a checksum of their own, which is not that of the stream. 0 or ACC_ENOMEM. */
+int acc_data_start(struct acc_rec *r, struct acc_str src, int64_t seq, uint64_t off,
+	struct acc_str side, const void *p, size_t n);
+
 /* --- several streams as one --- */
 struct acc_in;
 /* n = 0 reads standard input. Several are merged by (step, rank or proc, seq); records

@@ -92,24 +92,6 @@ acc_data_refer(struct acc_data_records *in, struct acc_rec *r, struct acc_err *e
 	return rc < 0 ? acc_rec_fail(e, rc) : 0;
 }
 
-/* The record as it came, its data in buf. */
-static int
-again(struct acc_rec *r, const struct piece *p, const void *buf)
-{
-	const struct acc_field data = {.key = ACC_STR("data"),
-		.v = {.type = ACC_V_BIN, .s = {buf, p->n}}};
-	int rc = acc_rec_start(r, ACC_STR("data"));
-	if (rc == 0)
-		rc = acc_add(r, "", "src", acc_ctext(p->src));
-	if (rc == 0)
-		rc = acc_add(r, "", "seq", acc_int(p->seq));
-	if (rc == 0)
-		rc = acc_add(r, "", "off", acc_uint(p->off));
-	if (rc == 0 && p->side != 0)
-		rc = acc_add(r, "", "side", acc_text((struct acc_str){&p->side, 1}));
-	return rc == 0 ? acc_rec_push(r, &data) : rc;
-}
-
 int
 acc_data_emit(struct acc_data_records *in, int (*emit)(void *arg, struct acc_rec *r), void *arg,
 	struct acc_err *e)
@@ -121,8 +103,10 @@ acc_data_emit(struct acc_data_records *in, int (*emit)(void *arg, struct acc_rec
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		const struct piece *p = (const struct piece *)(const void *)in->piece.p + i;
 		rc = acc_arrived_read(in->arrived, p->at, buf, p->n, e);
-		if (rc == 0 && (rc = again(&r, p, buf)) < 0)
-			rc = acc_rec_fail(e, rc);
+		/* The record as it came. */
+		if (rc == 0 && acc_data_start(&r, acc_str(p->src), p->seq, p->off,
+				       (struct acc_str){&p->side, p->side != 0}, buf, p->n) < 0)
+			rc = acc_nomem(e);
 		if (rc == 0)
 			rc = emit(arg, &r);
 	}

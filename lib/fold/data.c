@@ -399,18 +399,6 @@ acc_fold_guilty(struct acc_fold *f, const struct fold_step *t, const struct fold
 	return off;
 }
 
-static int
-put_data(struct acc_rec *r, const char *src, int64_t seq, uint64_t off, const void *p, size_t n)
-{
-	const struct acc_field data = {.key = ACC_STR("data"),
-		.v = {.type = ACC_V_BIN, .s = {p, (uint32_t)n}}};
-	int rc = acc_rec_start(r, ACC_STR("data"));
-	rc = rc < 0 ? rc : acc_add(r, "", "src", acc_ctext(src));
-	rc = rc < 0 ? rc : acc_add(r, "", "seq", acc_int(seq));
-	rc = rc < 0 ? rc : acc_add(r, "", "off", acc_uint(off));
-	return rc < 0 ? rc : acc_rec_push(r, &data);
-}
-
 /* A chunk of a tensor: as many runs as fill it. */
 static int
 fill(struct fold_whole *w, struct fold_pieces piece, uint8_t *chunk, size_t *got, struct acc_err *e)
@@ -442,7 +430,8 @@ put_whole(struct acc_fold *f, const struct fold_plan *p, const char *src, uint8_
 	for (uint64_t at = 0; rc == 0 && at < w->count;) {
 		size_t got, size = acc_dtype_of(w->out)->size;
 		rc = fill(w, piece, chunk, &got, e);
-		if (rc == 0 && put_data(r, src, p->seq, at * size, chunk, got * size) < 0)
+		if (rc == 0 && acc_data_start(r, acc_str(src), p->seq, at * size,
+				       (struct acc_str){0}, chunk, got * size) < 0)
 			rc = acc_nomem(e);
 		if (rc == 0)
 			rc = fn(arg, r);

@@ -183,9 +183,11 @@ put_recorded(struct acc_measurer *m, struct acc_rec *r, const struct side *a, co
 		common += st[0].has[i] && st[1].has[i];
 	bool sums = kind[0] != NULL && kind[1] != NULL;
 	/* What a container keeps beside its bytes is for who reads them: two that differ say only that
-	 * some bit does, which is no measure of anything; two that are equal say that all is. */
+	 * some bit does, which is no measure of anything; two that are equal say that all is, unless a
+	 * side's bytes were read and are others. */
 	if (sums && a->sum_key == NULL && b->sum_key == NULL)
-		sums = common == 0 && acc_str_eq(sum[0], sum[1]);
+		sums = common == 0 && acc_str_eq(sum[0], sum[1]) &&
+		       acc_get(r, "a.", "err") == NULL && acc_get(r, "b.", "err") == NULL;
 	if (sums)
 		why = incomparable(r, a, b, kind[0], kind[1]);
 	m->subject = (struct acc_subject){.sa = &st[0],

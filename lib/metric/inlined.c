@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "payload/arrived.h"
+#include "stream/codec.h"
 
 struct inlined {
 	struct acc_arrived *arrived;
@@ -142,7 +143,9 @@ acc_inlined_refer(const struct inlined *in, const struct acc_rec *r, struct side
 		.ndim = s->ref.ndim,
 		.file = ACC_STR(ACC_ARRIVED_FILE),
 		.off = p->at,
-		.len = p->size};
+		.len = p->size,
+		.has_crc = p->size >= ACC_LARGE_DATA && !p->unsummed,
+		.crc32 = p->crc};
 	memcpy(ref.shape, s->ref.shape, sizeof ref.shape);
 	s->ref = ref;
 	s->src = ACC_STR(ACC_ARRIVED_SOURCE);

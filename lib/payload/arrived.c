@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "acc/file.h"
+#include "io/crc.h"
+#include "stream/codec.h"
 
 static const char TEMPORARY[] = "temporary file";
 
@@ -188,6 +190,27 @@ continues(const struct acc_arrived *in, const struct acc_payload *p, int64_t off
 	return n <= p->size - p->have;
 }
 
+/* What is large is not in the stream's checksum, but has one of its own. Of bytes that are not read here, rest of
+ * them, it is taken as it is said, for who measures them. */
+static int
+sum(struct acc_payload *p, const struct acc_rec *r, struct acc_str data, size_t rest,
+	struct acc_err *e)
+{
+	const struct acc_val *v = acc_get(r, "", "crc32");
+	int64_t said = -1;
+	if (v != NULL && (!acc_as_int(v, &said) || said < 0 || said > UINT32_MAX))
+		return acc_fail(e, ACC_EFORMAT, "field '%s' is missing or of the wrong type",
+			"crc32");
+	p->unsummed |= v == NULL && rest > 0;
+	if (p->unsummed || (v == NULL && p->size < ACC_LARGE_DATA))
+		return 0;
+	const uint32_t crc = rest > 0 ? (uint32_t)said : acc_crc32(0, data.p, data.n);
+	if (v != NULL && !acc_crc_is(crc, (uint32_t)said))
+		return acc_fail(e, ACC_EFORMAT, "checksum (CRC-32) does not match: damaged data");
+	p->crc = acc_crc32_join(p->crc, crc, data.n);
+	return 0;
+}
+
 int
 acc_arrived_take(struct acc_arrived *in, const struct acc_rec *r, struct acc_rd *rd,
 	struct acc_err *e)
@@ -199,10 +222,11 @@ acc_arrived_take(struct acc_arrived *in, const struct acc_rec *r, struct acc_rd 
 		return acc_fail(e, ACC_EFORMAT, "a data record without data");
 	if (p == NULL || !continues(in, p, acc_get_int(r, "", "off", -1), data->s.n))
 		return acc_fail(e, ACC_EFORMAT, "a data record that does not continue its tensor");
-	int rc = place(in, p, data->s.n, e);
+	const size_t rest = rd == NULL ? 0 : acc_rd_rest(rd);
+	int rc = sum(p, r, data->s, rest, e);
+	rc = rc < 0 ? rc : place(in, p, data->s.n, e);
 	if (rc < 0)
 		return rc;
-	const size_t rest = rd == NULL ? 0 : acc_rd_rest(rd);
 	int64_t to = (int64_t)(p->at + p->have);
 	p->have += data->s.n;
 	rc = acc_file_pwrite(in->fd, data->s.p, data->s.n - rest, &to, e);

@@ -26,6 +26,8 @@ struct acc_arrived_id {
 struct acc_payload {
 	uint64_t at, size, have; /* place in the file, bytes expected, bytes that came */
 	uint32_t wanted;         /* expected how often, less done with how often */
+	uint32_t crc;            /* CRC-32 of what came, as its records say; of a large one */
+	bool unsummed;           /* of some no record says it */
 };
 
 struct acc_arrived;

@@ -119,15 +119,8 @@ put(struct sink *out, const struct acc_rec *tensor, uint64_t off, const void *p,
 {
 	struct acc_rec *r = &out->rec;
 	/* Borrowed, not copied: a record is written before the next chunk is read. */
-	const struct acc_field data = {
-		.key = ACC_STR("data"),
-		.v = {.type = ACC_V_BIN, .s = {p, (uint32_t)n}},
-	};
-	int rc = acc_rec_start(r, ACC_STR("data"));
-	rc |= acc_add(r, "", "src", acc_text(acc_get_text(tensor, "", "src")));
-	rc |= acc_add(r, "", "seq", acc_int(acc_get_int(tensor, "", "seq", 0)));
-	rc |= acc_add(r, "", "off", acc_uint(off));
-	rc |= acc_rec_push(r, &data);
+	int rc = acc_data_start(r, acc_get_text(tensor, "", "src"),
+		acc_get_int(tensor, "", "seq", 0), off, (struct acc_str){0}, p, n);
 	if (rc < 0)
 		return acc_nomem(e);
 	rc = out->emit(out->arg, r);

@@ -176,16 +176,8 @@ put_kept(struct sink *s, const struct sink_kept *k, const uint8_t *memory, struc
 	int rc = 0;
 	for (uint64_t at = 0; at < k->bytes && rc == 0; at += ACC_MAX_DATA) {
 		uint64_t n = k->bytes - at < ACC_MAX_DATA ? k->bytes - at : ACC_MAX_DATA;
-		const struct acc_field data = {
-			.key = ACC_STR("data"),
-			.v = {.type = ACC_V_BIN,
-				.s = {(const char *)memory + k->off + at, (uint32_t)n}},
-		};
-		rc = acc_rec_start(&r, ACC_STR("data"));
-		rc |= acc_add(&r, "", "src", acc_ctext(s->src));
-		rc |= acc_add(&r, "", "seq", acc_uint(k->seq));
-		rc |= acc_add(&r, "", "off", acc_uint(at));
-		rc |= acc_rec_push(&r, &data);
+		rc = acc_data_start(&r, acc_str(s->src), (int64_t)k->seq, at, (struct acc_str){0},
+			memory + k->off + at, (size_t)n);
 		rc = rc < 0 ? acc_nomem(e) : acc_sink_put(s, &r, e);
 	}
 	acc_rec_release(&r);

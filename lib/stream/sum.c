@@ -16,6 +16,23 @@ acc_large_data(const struct acc_rec *r)
 }
 
 int
+acc_data_start(struct acc_rec *r, struct acc_str src, int64_t seq, uint64_t off,
+	struct acc_str side, const void *p, size_t n)
+{
+	const struct acc_field data = {.key = ACC_STR("data"),
+		.v = {.type = ACC_V_BIN, .s = {p, (uint32_t)n}}};
+	int rc = acc_rec_start(r, ACC_STR("data"));
+	rc |= acc_add(r, "", "src", acc_text(src));
+	rc |= acc_add(r, "", "seq", acc_int(seq));
+	rc |= acc_add(r, "", "off", acc_uint(off));
+	if (side.n > 0)
+		rc |= acc_add(r, "", "side", acc_text(side));
+	if (n >= ACC_LARGE_DATA)
+		rc |= acc_add(r, "", "crc32", acc_uint(acc_crc32(0, p, n)));
+	return (rc | acc_rec_push(r, &data)) < 0 ? ACC_ENOMEM : 0;
+}
+
+int
 acc_encode_end(struct acc_buf *out, uint64_t n, int status, uint32_t crc, struct acc_err *e)
 {
 	struct acc_rec end = {0};

@@ -58,9 +58,9 @@ class Recording:
     def __init__(self, folder, framework):
         os.makedirs(folder, exist_ok=True)
         self.records, self.data = open(folder + "/rank0.acc", "xb"), open(folder + "/rank0.step0.data", "xb")
-        self.n = self.seq = self.at = self.unnamed = 0
+        self.n = self.seq = self.at = self.unnamed = self.sum = 0
         self.known, self.keys, self.stacks, self.names, self.kept = set(), {}, set(), {}, []
-        self.put("acc", {"v": 1, "minor": 0, "log": ["accengine " + framework]})
+        self.put("acc", {"v": 1, "minor": 1, "log": ["accengine " + framework]})
         self.id = "%08x" % zlib.crc32(os.urandom(8))
         source = {"format": "record", "framework": framework.split(" ")[0], "task": "tensor", "id": self.id}
         if re.match(r"\S+ \d", framework):
@@ -81,8 +81,12 @@ class Recording:
             self.kept.append(x)   # so that no other gets its id
         return self.names[id(x)]
 
+    def write(self, b):
+        self.records.write(b)
+        self.sum = zlib.crc32(b, self.sum)
+
     def put(self, kind, fields):
-        self.records.write(b"\x92" + pack(kind) + pack(fields))
+        self.write(b"\x92" + pack(kind) + pack(fields))
         self.n += kind != "acc"
 
     def item(self, kind, call, io, pos, fields):
@@ -100,7 +104,8 @@ class Recording:
         b = np.ascontiguousarray(v).tobytes()
         self.data.write(bytes(-self.at % 64))
         self.at += -self.at % 64
-        fields = {"dtype": DTYPES[v.dtype.name], "shape": list(v.shape), "file": "rank0.step0.data", "off": self.at, "len": len(b)}
+        fields = {"dtype": DTYPES[v.dtype.name], "shape": list(v.shape), "file": "rank0.step0.data", "off": self.at, "len": len(b),
+                  "crc32": zlib.crc32(b)}
         self.data.write(b)
         self.at += len(b)
         if name is not None:
@@ -153,7 +158,9 @@ class Recording:
         self.put("step", {"step": 0})
         self.data.close()
         if whole:
-            self.records.write(b"\x92" + pack("end") + pack({"n": self.n, "st": 0}))
+            # The checksum of all bytes before its own, in five: its place is that of nil, which takes one.
+            self.write((b"\x92" + pack("end") + pack({"n": self.n, "st": 0, "crc32": None}))[:-1] + b"\xce")
+            self.records.write(struct.pack(">I", self.sum))
         self.records.close()
 
 
