@@ -198,6 +198,13 @@ perm list [1, 0]" ]
 	run -0 accdump-read right.txt
 	[ "$(accdump-read right.txt | accfmt --json | jq -c 'select(.key == "ffn_up-1" and .io == "out") | [.op, .shape, .["dtype.raw"]]')" = \
 		'["MUL_MAT",[7,48],"float16"]' ]
+	# What was cut off is no other value.
+	head -n -1 right.txt >cut.txt
+	sed '/ ffn_up-0 = /,/sum = /{/sum = /d}' right.txt >mixed.txt
+	for f in cut mixed; do
+		run -2 --separate-stderr accdiff $f.txt right.txt
+		[[ $output != *"statistics off"* && $output == *"not measured: "* && $stderr == *"1 tensor without the sum that ends it"* ]]
+	done
 	# Eight digits tell more.
 	$make --digits 8 >right8.txt
 	[ "$(accdump-read right8.txt | accfmt --json | jq -r 'select(.kind == "tensor") | .["dtype.raw"]' | sort -u)" = f32 ]

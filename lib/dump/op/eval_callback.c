@@ -69,7 +69,8 @@ struct shown {
 	int64_t shape[DIMS]; /* the first axis runs slowest, as everywhere but there */
 	uint32_t ndim, nth, n;
 	double max, min, sum, squares, digit; /* digit: half a unit of the last */
-	bool open, hidden;                    /* a NaN that is not printed */
+	bool open, whole;                     /* whole: the sum behind its elements came */
+	bool hidden;                          /* a NaN that is not printed */
 };
 
 struct evals {
@@ -80,6 +81,7 @@ struct evals {
 	struct acc_map at;  /* name to place in had */
 	struct acc_map nth; /* how often a name came */
 	uint32_t coarse;    /* tensors that four digits say too little of */
+	uint32_t cut;       /* tensors of which not all lines are there */
 	struct acc_arena mem;
 };
 
@@ -180,6 +182,7 @@ read_row(struct shown *t, struct acc_str line)
 	struct acc_str s = acc_str_trim(line), one, sum = s;
 	if (take(&sum, "sum = ", &one) && one.n == 0) {
 		struct acc_literal x;
+		t->whole = true;
 		t->hidden |= acc_literal_all(sum, &x) && isnan(x.v) && !isnan(t->sum);
 		return;
 	}
@@ -255,6 +258,11 @@ finish(struct evals *v, struct acc_err *e)
 	if (!t->open)
 		return 0;
 	t->open = false;
+	/* What is not all of what is printed is no statistic of it. */
+	if (t->n > 0 && !t->whole) {
+		t->n = 0;
+		v->cut++;
+	}
 	acc_arena_reset(&v->mem);
 	uint64_t *nth = acc_map_put(&v->nth, acc_str(t->name), 0);
 	if (nth == NULL)
@@ -323,7 +331,11 @@ read_evals(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		rc = read_lines(&v, b, e);
 	if (rc == 0 && v.nhad == 0)
 		rc = acc_fail(e, ACC_EFORMAT, "no tensor is printed in it");
-	if (rc == 0 && v.coarse > 0)
+	if (rc == 0 && v.cut > 0)
+		rc = acc_fail(e, ACC_ETRUNC,
+			"%u tensor%s without the sum that ends it: cut off, or mixed with other output",
+			v.cut, v.cut == 1 ? "" : "s");
+	if (v.coarse > 0)
 		acc_dump_note(c, path,
 			"%u tensor%s too small for the digits that are printed: not compared (-lv 1 prints more)",
 			v.coarse, v.coarse == 1 ? "" : "s");
