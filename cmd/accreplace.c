@@ -100,6 +100,13 @@ make_folder(const char *path)
 		if (fstatat(g.dir, marker, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			cli_die("%s: is there already, and accreplace did not make it", path);
 		acc_replace_clear(g.x, g.dir);
+		/* What else lies there an engine would be fed, too. */
+		const int more = acc_dir_has_end(g.dir, ".npy", &e);
+		if (more < 0)
+			cli_die_err(&e);
+		if (more > 0)
+			cli_die("%s: holds arrays that are none of these recordings', and would be fed, too",
+				path);
 	} else if ((g.dir = acc_dir_open(path, &e)) < 0) {
 		cli_die_err(&e);
 	} else {

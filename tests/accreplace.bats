@@ -72,6 +72,9 @@ replace() { # the calls that are wrong, option...: with a run that knows them
 	[ "$(find feed -name '*.npy' | wc -l)" -eq 9 ]
 	run -1 bash -c "$(sed 's/.*; if it differs: //' <<<"$output")"
 	[[ $output == "../../it's μ:9: what makes it is wrong"* ]]
+	# What another run left there is not fed as well.
+	echo x >feed/other.npy
+	fails "feed: holds arrays that are none of these recordings" accreplace -o feed device.npz bench
 	# What it did not make stays.
 	mkdir mine && echo kept >mine/in%2F1.npy
 	fails "accreplace did not make it" accreplace -o mine device.npz bench

@@ -334,11 +334,11 @@ acc1_tensor(struct acc1 *a, const char *io, const char *pos, const char *dtype, 
 		a->failed = EINVAL;
 	if (a->failed != 0)
 		return;
-	int64_t step = (int64_t)size;
+	uint64_t step = size; /* of no elements it may be beyond 64 bits */
 	int plain = 1;
-	for (uint32_t d = ndim; d-- > 0; step *= shape[d]) {
-		own[d] = stride != NULL ? stride[d] : step;
-		plain = plain && (own[d] == step || shape[d] == 1);
+	for (uint32_t d = ndim; d-- > 0; step *= (uint64_t)shape[d]) {
+		own[d] = stride != NULL ? stride[d] : (int64_t)step;
+		plain = plain && (own[d] == (int64_t)step || shape[d] == 1);
 	}
 	const uint64_t len = count * size;
 	acc1_bytes(a, a->data, zeros, (size_t)(-a->at & 63));

@@ -64,9 +64,10 @@ view(struct acc_ref *r, uint32_t ndim, const int64_t *shape, const int64_t *perm
 	const bool same = r->ndim == ndim && memcmp(r->shape, shape, ndim * sizeof *shape) == 0;
 	if (!same && r->strided && !acc_contiguous(r->shape, r->stride, r->ndim))
 		return false;
-	int64_t stride[ACC_MAXDIM], step = 1;
-	for (uint32_t d = ndim; d-- > 0; step *= shape[d])
-		stride[d] = same && r->strided ? r->stride[d] : step;
+	int64_t stride[ACC_MAXDIM];
+	uint64_t step = 1; /* of no elements it may be beyond 64 bits */
+	for (uint32_t d = ndim; d-- > 0; step *= (uint64_t)shape[d])
+		stride[d] = same && r->strided ? r->stride[d] : (int64_t)step;
 	for (uint32_t d = 0; d < ndim; d++) {
 		to.shape[d] = shape[perm == NULL ? d : (uint32_t)perm[d]];
 		to.stride[d] = stride[perm == NULL ? d : (uint32_t)perm[d]];

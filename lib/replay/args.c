@@ -315,13 +315,13 @@ acc_broadcast_start(struct acc_broadcast *b, const int64_t *shape, uint32_t ndim
 	for (uint32_t k = 0; k < nin; k++) {
 		if (in[k]->ndim > ndim)
 			return false;
-		int64_t step = 1;
+		uint64_t step = 1;
 		for (uint32_t d = in[k]->ndim; d-- > 0;) {
 			uint32_t to = d + ndim - in[k]->ndim;
 			if (in[k]->shape[d] != shape[to] && in[k]->shape[d] != 1)
 				return false;
-			b->step[k][to] = in[k]->shape[d] == 1 ? 0 : step;
-			step *= in[k]->shape[d];
+			b->step[k][to] = in[k]->shape[d] == 1 ? 0 : (int64_t)step;
+			step *= (uint64_t)in[k]->shape[d];
 		}
 	}
 	return true;

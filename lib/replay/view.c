@@ -5,12 +5,12 @@
 void
 acc_view_of(const struct acc_dense *d, struct acc_view *v)
 {
-	int64_t step = 1;
+	uint64_t step = 1; /* of no elements it may be beyond 64 bits */
 	*v = (struct acc_view){.ndim = d->ndim};
 	for (uint32_t k = d->ndim; k-- > 0;) {
 		v->shape[k] = d->shape[k];
-		v->stride[k] = step;
-		step *= d->shape[k];
+		v->stride[k] = (int64_t)step;
+		step *= (uint64_t)d->shape[k];
 	}
 }
 

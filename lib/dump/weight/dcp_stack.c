@@ -53,11 +53,12 @@ acc_dcp_put_stacked(struct ptfile *f, const struct acc_torch_leaf *l, struct acc
 {
 	const uint32_t k = acc_dcp_stacked(name, l->ref->ndim), n = l->ref->ndim - k;
 	const bool layers = behind_layers(name) != NULL;
-	int64_t stride[ACC_MAXDIM], step = 1;
+	int64_t stride[ACC_MAXDIM];
+	uint64_t step = 1;
 	bool only = true;
 	for (uint32_t d = l->ref->ndim; d-- > 0;) {
-		stride[d] = l->ref->strided ? l->ref->stride[d] : step;
-		step *= l->ref->shape[d];
+		stride[d] = l->ref->strided ? l->ref->stride[d] : (int64_t)step;
+		step *= (uint64_t)l->ref->shape[d];
 		only = only && (d < k || size[d] == whole[d]);
 	}
 	for (int64_t i = 0; i < size[0]; i++)
