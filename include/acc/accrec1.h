@@ -40,7 +40,8 @@ struct acc1 {
 	int failed; /* errno */
 	uint64_t n, seq, at;
 	struct acc1_name *name;
-	size_t nname;
+	size_t nname, nslot;
+	size_t *slot; /* by a hash of the name, one more than its place; 0: free */
 	char id[9], op[ACC1_TEXT], key[ACC1_TEXT + 64];
 	char as[ACC1_TEXT]; /* the name of a node, which its first output has, too */
 	const char *pass;
@@ -192,32 +193,63 @@ acc1_open(const char *folder)
 	return acc1_open_for(folder, NULL);
 }
 
+/* Where the place of a name stands, or will. There is a free slot. */
+static inline size_t *
+acc1_slot(const struct acc1 *a, const char *op)
+{
+	size_t h = 2166136261u;
+	for (const char *s = op; *s != '\0'; s++)
+		h = (h ^ (unsigned char)*s) * 16777619u;
+	for (h ^= h >> 15;; h++) {
+		size_t *at = &a->slot[h & (a->nslot - 1)];
+		if (*at == 0 || strcmp(a->name[*at - 1].op, op) == 0)
+			return at;
+	}
+}
+
+/* Room for one name more: at most half of the slots are taken. */
+static inline int
+acc1_room(struct acc1 *a)
+{
+	const size_t n = a->nslot == 0 ? 64 : 2 * a->nslot;
+	if (2 * (a->nname + 1) <= a->nslot)
+		return 1;
+	struct acc1_name *p = (struct acc1_name *)realloc(a->name, n / 2 * sizeof *p);
+	a->name = p != NULL ? p : a->name;
+	size_t *slot = p == NULL ? NULL : (size_t *)calloc(n, sizeof *slot);
+	if (slot == NULL)
+		return 0;
+	free(a->slot);
+	a->slot = slot;
+	a->nslot = n;
+	for (size_t i = 0; i < a->nname; i++)
+		*acc1_slot(a, a->name[i].op) = i + 1;
+	return 1;
+}
+
 /* The name's own, made at its first call; NULL: a->failed. */
 static inline struct acc1_name *
 acc1_named(struct acc1 *a, const char *op)
 {
-	size_t i = 0;
+	size_t *at = a->nslot == 0 ? NULL : acc1_slot(a, op);
 	if (strlen(op) >= sizeof a->op) {
 		a->failed = ENAMETOOLONG;
 		return NULL;
 	}
-	while (i < a->nname && strcmp(a->name[i].op, op) != 0)
-		i++;
-	if (i == a->nname) {
-		struct acc1_name *p = (struct acc1_name *)realloc(a->name, (i + 1) * sizeof *p);
-		char *copy = p == NULL ? NULL : (char *)malloc(strlen(op) + 1);
-		a->name = p != NULL ? p : a->name;
+	if (at == NULL || *at == 0) {
+		char *copy = acc1_room(a) ? (char *)malloc(strlen(op) + 1) : NULL;
 		if (copy == NULL) {
 			a->failed = ENOMEM;
 			return NULL;
 		}
 		strcpy(copy, op);
-		p[i].op = copy;
-		p[i].calls = 0;
-		p[i].node = 0;
-		a->nname++;
+		at = acc1_slot(a, op);
+		a->name[a->nname].op = copy;
+		a->name[a->nname].calls = 0;
+		a->name[a->nname].node = 0;
+		*at = ++a->nname;
 	}
-	return &a->name[i];
+	return &a->name[*at - 1];
 }
 
 /* What comes then belongs to this call. pass: "backward", or NULL: forward. */
@@ -390,12 +422,10 @@ acc1_array(struct acc1 *a, const char *name, const char *dtype, uint32_t ndim, c
 static inline void
 acc1_from(struct acc1 *a, const char *pos, const char *name)
 {
-	size_t i = 0;
-	if (a == NULL || a->failed != 0 || a->pass == NULL)
+	if (a == NULL || a->failed != 0 || a->pass == NULL || a->nname == 0)
 		return;
-	while (i < a->nname && strcmp(a->name[i].op, name) != 0)
-		i++;
-	if (i == a->nname || !a->name[i].node)
+	const size_t at = *acc1_slot(a, name);
+	if (at == 0 || !a->name[at - 1].node)
 		return;
 	acc1_fields(a, "tensor", 1, "in", pos);
 	acc1_put(a, "from", name);
@@ -479,6 +509,7 @@ acc1_close(struct acc1 *a)
 	for (size_t i = 0; i < a->nname; i++)
 		free(a->name[i].op);
 	free(a->name);
+	free(a->slot);
 	free(a);
 	return failed;
 }
