@@ -524,7 +524,7 @@ acc_arrays_pair(struct acc_joined *j, struct acc_half *a, struct acc_half *b, ui
 	if (rc == 0)
 		apply(&x);
 	if (rc == 0 && x.given)
-		acc_arrays_inputs(&x);
+		rc = acc_arrays_inputs(&x);
 	if (rc == 0 && !x.given && x.side == 0)
 		rc = put_in_order(&x, order, j->na);
 	acc_ids_release(&x.parents);

@@ -29,12 +29,12 @@ apart(const struct acc_align_item *p, const struct acc_align_item *q)
 	return far == 0 ? 0 : far / most;
 }
 
-/* Which of a call's tensors is this input, by what it holds; the first of those that are as near. */
+/* Which of a call's tensors holds what this does, up to `least`; the first of those that are as near. */
 static uint32_t
-nearest(const struct acc_align_item *p, const struct acc_index *b, const struct acc_align_call *m)
+nearest(const struct acc_align_item *p, double least, const struct acc_index *b,
+	const struct acc_align_call *m)
 {
 	uint32_t best = ACC_NOMATE;
-	double least = 0x1p-14;
 	for (uint32_t l = m->first; l < m->first + m->n; l++) {
 		if (!fits(p, &b->item[l]))
 			continue;
@@ -47,22 +47,51 @@ nearest(const struct acc_align_item *p, const struct acc_index *b, const struct 
 	return best;
 }
 
-void
+static uint64_t
+values(const struct acc_align_item *p)
+{
+	return acc_hash_pair(p->count, acc_hash(p->like, sizeof p->like));
+}
+
+/* An input is what a call before gave, though that differs from what the other side's gave: then what took the latter
+ * is its partner. */
+static uint32_t
+handed(const struct arrays *x, const struct acc_ids *made, const struct acc_align_item *p,
+	const struct acc_align_call *m)
+{
+	const double moved = 0x1p-20; /* sums in another order of axes */
+	const struct acc_index *a = x->j->a, *b = x->j->b;
+	const uint32_t from = p->liked == 0 ? ACC_NOID : acc_ids_get(made, values(p));
+	return from == ACC_NOID ? ACC_NOMATE : nearest(&b->item[a->item[from].mate], moved, b, m);
+}
+
+int
 acc_arrays_inputs(struct arrays *x)
 {
+	const double same = 0x1p-14;
 	const struct acc_index *a = x->j->a, *b = x->j->b;
-	for (uint32_t i = 0; i < x->j->na; i++) {
+	struct acc_ids made = {0}; /* values that a call gave -> its item, that has a partner */
+	int rc = 0;
+	for (uint32_t i = 0; i < x->j->na && rc == 0; i++) {
 		const struct acc_align_call *o = &a->op[x->j->aop[i]];
-		if (!o->forward || o->mate == ACC_NOMATE)
-			continue;
-		const struct acc_align_call *m = &b->op[o->mate];
-		for (uint32_t k = o->first; k < o->first + o->n; k++) {
+		for (int by = 0; by < 2 && o->forward && o->mate != ACC_NOMATE; by++)
+			for (uint32_t k = o->first; k < o->first + o->n; k++) {
+				const struct acc_align_item *p = &a->item[k];
+				const struct acc_align_call *m = &b->op[o->mate];
+				if (!p->tensor || p->io != ACC_IO_IN || p->mate != ACC_NOMATE)
+					continue;
+				const uint32_t best = by == 0 ? nearest(p, same, b, m)
+							      : handed(x, &made, p, m);
+				if (best != ACC_NOMATE)
+					acc_mate_items(x->j, k, best);
+			}
+		for (uint32_t k = o->first; o->forward && k < o->first + o->n && rc == 0; k++) {
 			const struct acc_align_item *p = &a->item[k];
-			if (!p->tensor || p->io != ACC_IO_IN || p->mate != ACC_NOMATE)
-				continue;
-			const uint32_t best = nearest(p, b, m);
-			if (best != ACC_NOMATE)
-				acc_mate_items(x->j, k, best);
+			if (p->tensor && p->io == ACC_IO_OUT && p->mate != ACC_NOMATE &&
+				p->liked != 0)
+				rc = acc_ids_put(&made, values(p), k, true, x->e);
 		}
 	}
+	acc_ids_release(&made);
+	return rc;
 }

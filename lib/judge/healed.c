@@ -481,6 +481,23 @@ acc_heal(struct acc_case *c, struct acc_err *e)
 	return rc;
 }
 
+int
+acc_noise_before(struct acc_case *c, uint32_t call, double *noise, struct acc_err *e)
+{
+	struct healing h = {.c = c, .unit = acc_network_unit(c)};
+	h.phase = malloc(c->ncall + (size_t)1);
+	h.noise = malloc((c->ncall + (size_t)1) * sizeof *h.noise);
+	if (h.phase != NULL && h.noise != NULL) {
+		find_phases(&h);
+		find_noise(&h);
+		*noise = fmax(fmax(h.noise[call], mode_of(&h)), LIMIT_OTHER_FLOOR * h.unit);
+	}
+	const int rc = h.phase == NULL || h.noise == NULL ? acc_nomem(e) : 0;
+	free(h.phase);
+	free(h.noise);
+	return rc;
+}
+
 void
 acc_heal_settle(struct acc_case *c, bool apart)
 {

@@ -2,6 +2,7 @@
 #include "judge/parting.h"
 #include "base/order.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -248,6 +249,10 @@ acc_part_off(const struct part_value *x, const struct part_value *y)
 	acc_stat_apart(x->stat, y->stat, (double)y->count, apart);
 	if (x->count == 1) /* msprobe leaves out the minus of a loss */
 		return apart[ACC_STAT_NORM];
+	/* Where scores are hidden from a softmax, all but the largest say no more than how many. */
+	const double high = fmax(fabs(y->stat[ACC_STAT_MAX]), FLT_MIN);
+	if (y->stat[ACC_STAT_MIN] <= -LIMIT_HIDDEN && high < LIMIT_HIDDEN)
+		apart[ACC_STAT_MAX] = fabs(x->stat[ACC_STAT_MAX] - y->stat[ACC_STAT_MAX]) / high;
 	/* Of single elements more is chance. */
 	return fmax(fmax(apart[ACC_STAT_NORM], apart[ACC_STAT_MEAN]),
 		fmax(apart[ACC_STAT_MAX], apart[ACC_STAT_MIN]) / 2);

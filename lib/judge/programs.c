@@ -157,13 +157,29 @@ first_lost(struct scan *s, uint32_t *call, struct acc_err *e)
 	return rc;
 }
 
+/* In f32 it is off by no more than what rounding left before it explains. */
+static int
+limit_of(struct scan *s, const struct extent *x, double *limit, struct acc_err *e)
+{
+	const uint32_t end = x->head != ACC_NOCALL ? x->head : x->last;
+	double noise = 0;
+	*limit = s->coarse && !acc_unit_low(s->unit) ? LIMIT_PROGRAM_END
+						     : acc_end_limit(s->unit, x->forward);
+	if (end == ACC_NOCALL || s->coarse || acc_unit_low(s->unit))
+		return 0;
+	const int rc = acc_noise_before(s->c, end, &noise, e);
+	*limit = fmin(*limit, LIMIT_JUMP * noise);
+	return rc;
+}
+
 /* What agrees where it was compared, but ends elsewhere, is not the same network. A loss tells little: of weights
  * that nobody trained all have nearly the same one. What the last weight gives tells, by elements. */
 static int
 say_end(struct scan *s, struct extent *x, struct acc_err *e)
 {
-	double limit = s->coarse && !acc_unit_low(s->unit) ? LIMIT_PROGRAM_END
-							   : acc_end_limit(s->unit, x->forward);
+	double limit;
+	if (limit_of(s, x, &limit, e) < 0)
+		return e->code;
 	/* Where results alone are recorded, as engines give arrays, the end of either side tells as much. */
 	const bool ends = x->given == 0 && x->last != ACC_NOCALL &&
 			  (x->behind == 0 || x->benchs == 0);

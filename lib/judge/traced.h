@@ -58,6 +58,8 @@ void acc_sum_release(struct scan *s);
 int acc_heal(struct acc_case *c, struct acc_err *e);
 /* Then: what is marked is no pair any more, or none is. */
 void acc_heal_settle(struct acc_case *c, bool apart);
+/* What rounding leaves of what agrees before a call of the forward pass: no jump is counted. 0 or < 0. */
+int acc_noise_before(struct acc_case *c, uint32_t call, double *noise, struct acc_err *e);
 /* How far what a call was given is off, in roundings: INFINITY: that is not known of all, or there is nothing. */
 double acc_given_off(const struct acc_case *c, uint32_t call);
 /* Was a call given the same tensors on both sides, one at least? */

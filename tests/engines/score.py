@@ -2,7 +2,7 @@
 """What accdiff says of the cases of make.py: score.py FOLDER [--engine E] [--net N] [--show] [--swap]
 
 Clean: a right engine ends in exit 0. Found: a faulty one in exit 1; at its layer: the op call that is named, or the
-first of its stretch, is of the module with the fault or of one beneath the same block."""
+first of its stretch (on either side), is of the module with the fault or of one beneath the same block."""
 import argparse
 import collections
 import json
@@ -23,14 +23,19 @@ def verdict(path, bench, swap):
     found = [r for r in rows if r["kind"] == "finding"]
     accused = [r for r in found if r["what"] in ("culprit", "overflow", "missing", "difference")]
     name = accused[0].get("name") if accused else None
-    where = {}
+    where, there = {}, {}
     side = "a" if swap else "b"
     for r in rows:
         if r["kind"] == "pair" and r.get("a.key"):
             where.setdefault(r["a.key"], []).append(str(r.get(side + ".scope") or "") + " " + str(r.get(side + ".name") or ""))
             where.setdefault(r["name"], where[r["a.key"]])
+        if r["kind"] == "pair" and r.get(side + ".key"):
+            there.setdefault(r[side + ".key"], str(r.get(side + ".scope") or r.get(side + ".name")))
     text = accused[0]["text"] if accused else " | ".join(r["text"] for r in found) or q.stderr
-    return q.returncode, name, " ".join(where.get(name, [str(name)])), text
+    # What has no partner stands for calls of the other side, as the finding says.
+    on = re.search(r"on the bench it is ([^\s,;]+)", text)
+    places = where.get(name, []) + [there.get(on.group(1), "")] if on else where.get(name, [str(name)])
+    return q.returncode, name, " ".join(places), text
 
 
 def layer(place):
