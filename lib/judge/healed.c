@@ -382,20 +382,37 @@ add_output(const struct healing *h, uint32_t call, const struct acc_item *it, st
 	worse(sum, &w);
 }
 
-static void
-find_ways(struct healing *h)
+static int
+find_ways(struct healing *h, struct acc_err *e)
 {
 	const struct acc_case *c = h->c;
-	for (uint32_t call = c->ncall; call-- > 0;) {
+	struct acc_ids gives = {0}; /* calls of the device by name: where what they give stands */
+	int rc = 0;
+	for (uint32_t call = c->ncall; call-- > 0 && rc == 0;) {
 		const struct acc_call *k = &c->call[call];
+		const uint64_t name = k->key[ACC_A] == NULL
+					      ? 0
+					      : acc_id_with(acc_hash(k->key[ACC_A],
+								    strlen(k->key[ACC_A])),
+							k->segment);
+		bool any = false;
 		h->way[call] = (struct way){-1, -1, -1, call};
 		for (uint32_t i = k->first; i <= k->last && is_op(k); i++) {
 			const struct acc_item *it = &c->item[i];
 			if (it->call == call && it->kind == ACC_ITEM_TENSOR && acc_is_output(it) &&
-				it->sides != 2)
+				it->sides != 2) {
 				add_output(h, call, it, &h->way[call]);
+				any = true;
+			}
 		}
+		/* One against several: what it takes, and gives, belongs to different ones of these. */
+		if (name != 0 && any)
+			rc = acc_ids_put(&gives, name, call, true, e);
+		else if (name != 0 && acc_ids_get(&gives, name) != ACC_NOID)
+			h->way[call] = h->way[acc_ids_get(&gives, name)];
 	}
+	acc_ids_release(&gives);
+	return rc;
 }
 
 /* Outputs that come next. */
@@ -464,8 +481,9 @@ acc_heal(struct acc_case *c, struct acc_err *e)
 		find_noise(&h);
 		rc = index_takers(&h, e);
 	}
+	if (rc == 0)
+		rc = find_ways(&h, e);
 	if (rc == 0) {
-		find_ways(&h);
 		for (uint32_t i = 0; i < c->ncall && rc == 0; i = acc_step(c, i))
 			if (is_op(&c->call[i]))
 				rc = heal_call(&h, i, e);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A small Qwen2, or Llama, with random weights as GGUF and as torch: llama_cpp.py ARCH FOLDER [FAULT] writes
-FOLDER/model.gguf and, by accrecord, FOLDER/bench. FAULT is of layer 1 of the GGUF: rows (of k, in another order), scale (of
+FOLDER/model.gguf and, by accrecord, FOLDER/bench; smaller with SMALL=1, as the fixture is. FAULT is of layer 1 of the GGUF: rows (of k, in another order), scale (of
 up_proj), norm (its weight left out). Needs torch, transformers, gguf."""
+import os
 import sys
 
 import gguf
@@ -11,8 +12,10 @@ import transformers
 
 import accrecord
 
-TOKENS = [3, 17, 42, 8, 91, 60, 5, 77, 23, 11, 64, 2]
-HEADS, KV, LAYERS, HIDDEN, VOCAB = 4, 2, 3, 64, 96
+SMALL = bool(os.environ.get("SMALL"))
+TOKENS = [3, 17, 42, 8, 91, 60, 5, 77, 23, 11, 64, 2][:6 if SMALL else None]
+HEADS, KV, VOCAB = 4, 2, 96
+LAYERS, HIDDEN, INNER = (2, 32, 64) if SMALL else (3, 64, 160)
 
 
 def rows(w, heads):
@@ -25,7 +28,7 @@ def write(m, arch, path, fault):
     w.add_context_length(64)
     w.add_embedding_length(HIDDEN)
     w.add_block_count(LAYERS)
-    w.add_feed_forward_length(160)
+    w.add_feed_forward_length(INNER)
     w.add_head_count(HEADS)
     w.add_head_count_kv(KV)
     w.add_layer_norm_rms_eps(1e-6)
@@ -59,7 +62,7 @@ arch, folder, fault = sys.argv[1], sys.argv[2], (sys.argv[3:] + [""])[0]
 torch.manual_seed(0)
 name = {"llama": "Llama", "qwen2": "Qwen2"}[arch]
 m = getattr(transformers, name + "ForCausalLM")(getattr(transformers, name + "Config")(
-    vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=160, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+    vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=INNER, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
     num_key_value_heads=KV, tie_word_embeddings=False, rms_norm_eps=1e-6, attn_implementation="eager")).eval()
 with torch.no_grad():
     for p in m.parameters():

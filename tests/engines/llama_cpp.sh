@@ -20,14 +20,14 @@ if [ ! -x llama_cpp ]; then
 		build/ggml/src/libggml-base.a -ldl -pthread
 fi
 wrong=0
-for fault in none rows scale norm; do
+for fault in qwen2-none qwen2-rows qwen2-scale qwen2-norm llama-none llama-rows llama-scale llama-norm; do
 	rm -rf "$fault" && mkdir "$fault"
 	# shellcheck disable=SC2046 # numbers
 	./llama_cpp "$fault/model.gguf" "$fault/device" \
-		$(PYTHONPATH="$here/../../python" "$PYTHON" "$here/llama_cpp.py" qwen2 "$fault" "$fault")
+		$(PYTHONPATH="$here/../../python" "$PYTHON" "$here/llama_cpp.py" "${fault%-*}" "$fault" "${fault#*-}")
 	status=0
 	"$BIN/accdiff" "$fault/device" "$fault/bench" >"$fault/said" 2>&1 || status=$?
 	echo "$fault: exit status $status: $(grep -m 1 : "$fault/said")"
-	case $fault:$status in none:0) ;; none:*) wrong=1 ;; *:1) ;; *) wrong=1 ;; esac
+	case $fault:$status in *-none:0) ;; *-none:*) wrong=1 ;; *:1) ;; *) wrong=1 ;; esac
 done
 exit $wrong

@@ -193,4 +193,5 @@ def main():
             print(net, fault, place, off, flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

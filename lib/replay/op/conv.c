@@ -89,6 +89,9 @@ geometry(struct acc_replay *r, const struct acc_dense *x, const struct acc_dense
 		g->pad[d] += all / 2;
 		g->pad_end[d] = g->pad[d] + all % 2;
 	}
+	const struct acc_value *behind = acc_arg(r, "pads_end");
+	if (behind != NULL && numbers(r, "pads_end", g->nd, 0, g->pad_end) < 0)
+		return ACC_EUNSUP;
 	if (r->module && !g->transposed && guess(r, x, w, out, g) < 0)
 		return ACC_EUNSUP;
 	for (uint32_t d = 0; d < g->nd; d++)
@@ -275,8 +278,9 @@ const struct acc_op acc_ops_conv[] = {
 		"input|x:prod "
 		"weight:prod bias:block stride padding dilation groups",
 		0),
-	CONV("Conv",
-		"input:prod weight:prod bias:block stride|strides padding|pads dilation|dilations groups|group",
+	CONV("Conv Convolution",
+		"input:prod weight:prod bias:block stride|strides padding|pads|pads_begin "
+		"dilation|dilations groups|group pads_end",
 		0),
 	CONV("conv_transpose1d npu_conv_transpose2d",
 		"input|x:prod weight:prod bias:block stride padding output_padding groups dilation",

@@ -26,11 +26,16 @@ static int
 each(struct acc_replay *r, const char *name, uint32_t nd, const int64_t *dflt, int64_t least,
 	int64_t *v)
 {
-	int64_t got[3];
+	int64_t got[6];
 	uint32_t n;
-	int rc = acc_arg_ints(r, name, got, 3, &n);
+	int rc = acc_arg_ints(r, name, got, 6, &n);
 	if (rc < 0)
 		return rc;
+	/* ONNX pads each axis in front, then each behind. */
+	for (uint32_t i = 0; n == 2 * nd && i < nd; i++)
+		if (got[i] != got[i + nd])
+			return acc_cannot(r, "a padding that is not understood");
+	n = n == 2 * nd ? nd : n;
 	if (n != 0 && n != 1 && n != nd)
 		return acc_cannot(r, "its arguments do not fit its dimensions");
 	for (uint32_t i = 0; i < 3; i++) {
@@ -85,6 +90,12 @@ read_pool(struct acc_replay *r, const struct acc_dense *out, struct pool *p)
 	int rc = acc_need_tensor(r, "input", &p->x);
 	if (rc < 0)
 		return rc;
+	if (p->nd == 0) { /* ONNX' */
+		p->nd = p->x->ndim < 3 ? 1 : p->x->ndim - 2;
+		p->count_pad = false;
+	}
+	if (p->nd > 3)
+		return acc_cannot(r, "its input has other dimensions");
 	if (p->x->ndim != p->nd + 1 && p->x->ndim != p->nd + 2)
 		return acc_cannot(r, "its input has other dimensions");
 	uint32_t outer = p->x->ndim - p->nd;
@@ -330,6 +341,21 @@ acc_pool_overlap(struct acc_replay *r, const struct acc_dense *out)
 		.sig = "input|self:pick kernel_size stride padding dilation ceil_mode " \
 		       "return_indices" \
 	}
+/* ONNX' and OpenVINO's, of as many dimensions as their input has; the window is all that must be said. */
+#define KERNEL " kernel_size|kernel_shape|kernel stride|strides padding|pads|pads_begin"
+#define ENGINES \
+	{.names = "AveragePool AvgPool", \
+		.cls = "pooling", \
+		.rounding = ACC_FEW, \
+		.eval = pool, \
+		.blocks = planes, \
+		.which = AVG, \
+		.sig = "input:block" KERNEL " ceil_mode count_include_pad divisor_override"}, \
+	{ \
+		.names = "MaxPool", .cls = "movement", .rounding = ACC_EXACT, \
+		.flags = ACC_GATHERS, .eval = pool, .pick = pick, .which = MAX, \
+		.sig = "input:pick" KERNEL " dilation|dilations ceil_mode return_indices" \
+	}
 #define ADAPTIVE(avg, max, d) \
 	{.names = avg, \
 		.cls = "pooling", \
@@ -358,6 +384,7 @@ const struct acc_op acc_ops_pool[] = {
 	MAXIMUM("max_pool1d MaxPool1d", 1),
 	MAXIMUM("max_pool2d MaxPool2d", 2),
 	MAXIMUM("max_pool3d MaxPool3d", 3),
+	ENGINES,
 	ADAPTIVE("adaptive_avg_pool1d AdaptiveAvgPool1d", "adaptive_max_pool1d AdaptiveMaxPool1d",
 		1),
 	ADAPTIVE("adaptive_avg_pool2d AdaptiveAvgPool2d", "adaptive_max_pool2d AdaptiveMaxPool2d",

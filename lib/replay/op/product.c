@@ -61,20 +61,38 @@ acc_product_of(struct acc_product *p, const struct acc_dense *x, const struct ac
 	p->ny = y->n;
 }
 
+/* As engines have it: is the last axis of x, or y, the one before the last? */
+static int
+turned(struct acc_replay *r, const struct acc_dense *x, const struct acc_dense *y, bool turn[2])
+{
+	static const char *const names[] = {"transpose_a", "transpose_b"};
+	const uint32_t nd[2] = {x->ndim, y->ndim};
+	for (int i = 0; i < 2; i++) {
+		turn[i] = false;
+		if (acc_arg_bool(r, names[i], &turn[i]) < 0)
+			return ACC_EUNSUP;
+		turn[i] &= nd[i] > 1;
+	}
+	return 0;
+}
+
 /* x [.., m, k] and y [.., k, n]; vectors as matrices of one row or column. */
 static int
 matrices(struct acc_replay *r, const struct acc_dense *x, const struct acc_dense *y,
 	const struct acc_dense *out, struct acc_product *p)
 {
+	bool turn[2];
 	struct acc_dense a = *x, b = *y;
 	int64_t shape[ACC_DENSE_DIMS];
 	uint32_t nx = x->ndim, ny = y->ndim, nd = nx > ny ? nx : ny;
 	if (nx == 0 || ny == 0)
 		return acc_cannot(r, "its inputs do not fit each other");
-	p->m = nx == 1 ? 1 : (size_t)x->shape[nx - 2];
-	p->nk = (size_t)x->shape[nx - 1];
-	p->n = ny == 1 ? 1 : (size_t)y->shape[ny - 1];
-	if (p->nk != (size_t)y->shape[ny == 1 ? 0 : ny - 2])
+	if (turned(r, x, y, turn) < 0)
+		return ACC_EUNSUP;
+	p->m = nx == 1 ? 1 : (size_t)x->shape[turn[0] ? nx - 1 : nx - 2];
+	p->nk = (size_t)x->shape[turn[0] ? nx - 2 : nx - 1];
+	p->n = ny == 1 ? 1 : (size_t)y->shape[turn[1] ? ny - 2 : ny - 1];
+	if (p->nk != (size_t)y->shape[ny == 1 ? 0 : turn[1] ? ny - 1 : ny - 2])
 		return acc_cannot(r, "its inputs do not fit each other");
 	a.ndim = nx < 2 ? 0 : nx - 2;
 	b.ndim = ny < 2 ? 0 : ny - 2;
@@ -107,10 +125,11 @@ matrices(struct acc_replay *r, const struct acc_dense *x, const struct acc_dense
 	p->yb = yb;
 	p->ob = acc_offsets(r, p->nb, p->m * p->n);
 	p->om = acc_offsets(r, p->m, p->n);
-	p->on = p->yn = acc_offsets(r, p->n, 1);
-	p->xm = acc_offsets(r, p->m, p->nk);
-	p->xk = acc_offsets(r, p->nk, 1);
-	p->yk = acc_offsets(r, p->nk, p->n);
+	p->on = acc_offsets(r, p->n, 1);
+	p->yn = acc_offsets(r, p->n, turn[1] ? p->nk : 1);
+	p->xm = acc_offsets(r, p->m, turn[0] ? 1 : p->nk);
+	p->xk = acc_offsets(r, p->nk, turn[0] ? p->m : 1);
+	p->yk = acc_offsets(r, p->nk, turn[1] ? 1 : p->n);
 	return offsets_ok(p) ? 0 : ACC_EUNSUP;
 }
 
@@ -157,16 +176,18 @@ broadcast(struct acc_replay *r, const struct acc_dense *c, const struct acc_dens
 static int
 addmm(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 {
-	const struct acc_dense *c, *x, *y;
-	if (acc_need_tensor(r, "input", &c) < 0 || acc_need_tensor(r, "mat1", &x) < 0 ||
-		acc_need_tensor(r, "mat2", &y) < 0 || acc_arg_float(r, "beta", &p->beta) < 0 ||
+	const struct acc_dense *c = NULL, *x, *y;
+	const bool may_lack = r->op->which; /* ONNX' Gemm */
+	if ((may_lack ? acc_arg_tensor(r, "input", &c) : acc_need_tensor(r, "input", &c)) < 0 ||
+		acc_need_tensor(r, "mat1", &x) < 0 || acc_need_tensor(r, "mat2", &y) < 0 ||
+		acc_arg_float(r, "beta", &p->beta) < 0 ||
 		acc_arg_float(r, "alpha", &p->alpha) < 0 || matrices(r, x, y, out, p) < 0)
 		return ACC_EUNSUP;
 	if (!acc_is_float(out->dtype)) { /* as whole numbers are multiplied */
 		p->alpha = trunc(p->alpha);
 		p->beta = trunc(p->beta);
 	}
-	if (p->beta == 0)
+	if (p->beta == 0 || c == NULL)
 		return 0;
 	p->bias = c->v;
 	return broadcast(r, c, out, p);
@@ -203,13 +224,16 @@ const struct acc_op acc_ops_product[] = {
 	PRODUCT("MUL_MAT", "weight:prod input:prod bias:point", linear, 0),
 	PRODUCT("matmul npu_bmmV2",
 		"input|x|self:prod "
-		"mat2|other|vec|y|tensor:prod",
+		"mat2|other|vec|y|tensor:prod transpose_a|transa transpose_b|transb",
 		matmul, 0),
 	PRODUCT("rmatmul", "input|x|self:prod mat2|other:prod", matmul, 1),
 	PRODUCT("addmm",
 		"input:point mat1|batch1|mat:prod mat2|batch2|vec:prod "
 		"beta alpha",
 		addmm, 0),
+	PRODUCT("Gemm",
+		"mat1:prod mat2:prod input:point alpha beta transpose_a|transA transpose_b|transB",
+		addmm, 1),
 	PRODUCT("outer", "input|self:prod mat2|vec2|other:prod", outer, 0),
 	{.names = NULL},
 };
