@@ -120,10 +120,10 @@ emit(void *arg, const struct acc_rec *r)
 }
 
 static int
-emit_bytes(void *arg, struct acc_str bytes)
+emit_raw(void *arg, const struct acc_rec *r)
 {
 	struct sink *s = arg;
-	cli_put_bytes(s->out, bytes);
+	cli_put(s->out, r);
 	s->n++;
 	return 0;
 }
@@ -431,7 +431,7 @@ main(int argc, char **argv)
 	} else {
 		if (cli_is_stream(out) && job.sink.map == NULL && in[0].data == NULL &&
 			in[1].data == NULL)
-			acc_align_bytes(in[0].al, emit_bytes);
+			acc_align_raw(in[0].al, emit_raw);
 		pair(in[0].al, &job);
 	}
 	close_map(&job.sink);

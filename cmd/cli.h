@@ -96,7 +96,6 @@ void cli_put_step(struct cli_out *o, const struct acc_rec *r);
 /* An open data record of rd, see acc_wr_pass; only where cli_is_stream. */
 void cli_pass(struct cli_out *o, const struct acc_rec *r, struct acc_rd *rd);
 /* One record that is MessagePack already; only where cli_is_stream. */
-void cli_put_bytes(struct cli_out *o, struct acc_str bytes);
 bool cli_is_stream(const struct cli_out *o);
 /* Notice that something went wrong or was found: raises the status, never lowers it. */
 void cli_status(struct cli_out *o, int status);

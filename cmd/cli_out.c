@@ -119,14 +119,6 @@ cli_is_stream(const struct cli_out *o)
 }
 
 void
-cli_put_bytes(struct cli_out *o, struct acc_str bytes)
-{
-	struct acc_err e = {0};
-	if (acc_wr_bytes(o->wr, bytes, &e) < 0)
-		cli_die_err(&e);
-}
-
-void
 cli_status(struct cli_out *o, int status)
 {
 	if (status > o->status)

@@ -193,9 +193,9 @@ int acc_align_add(struct acc_align *al, enum acc_side side, const struct acc_rec
 typedef int acc_align_fn(void *arg, const struct acc_rec *r);
 int acc_align_run(struct acc_align *al, const struct acc_aligner *way, const struct acc_join *join,
 	struct acc_maps *rules, acc_align_fn *fn, void *arg, struct acc_err *e);
-/* Hand out pair records, but no others, as their bytes: half the work for who only writes them. */
-typedef int acc_align_bytes_fn(void *arg, struct acc_str bytes);
-void acc_align_bytes(struct acc_align *al, acc_align_bytes_fn *fn);
+/* Hand out pair records, but no others, to this, with the values of their fields as MessagePack alone: for who
+ * only writes them. */
+void acc_align_raw(struct acc_align *al, acc_align_fn *fn);
 void acc_align_close(struct acc_align *al);
 
 #ifdef __cplusplus

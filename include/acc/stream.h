@@ -13,7 +13,14 @@
 extern "C" {
 #endif
 
-enum { ACC_STREAM_V = 2, ACC_STREAM_MINOR = 1, ACC_MAX_DATA = 1 << 20 };
+/* PLAIN: of a stream whose records all have their keys, as recordings are; LISTED: from which on they may not. */
+enum {
+	ACC_STREAM_PLAIN = 2,
+	ACC_STREAM_LISTED = 3,
+	ACC_STREAM_V = 3,
+	ACC_STREAM_MINOR = 1,
+	ACC_MAX_DATA = 1 << 20
+};
 
 /* One record at buf: its length, 0 if more bytes are needed, or < 0 (not a record, too long,
  * too many fields). Allocates nothing. */
@@ -81,8 +88,6 @@ int acc_wr_put(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e);
 /* An open data record of rd, perhaps with other fields than it came with, but `data` as its last:
  * the bytes that are not read yet follow from rd to fd. */
 int acc_wr_pass(struct acc_wr *wr, const struct acc_rec *r, struct acc_rd *rd, struct acc_err *e);
-/* One record that is MessagePack already. */
-int acc_wr_bytes(struct acc_wr *wr, struct acc_str bytes, struct acc_err *e);
 /* Write out what is buffered, e.g. before waiting. */
 int acc_wr_flush(struct acc_wr *wr, struct acc_err *e);
 /* The end record, with the exit status so far, and a flush. */

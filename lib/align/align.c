@@ -83,9 +83,9 @@ acc_align_known(struct acc_align *al, struct acc_maps *const *table, size_t n,
 }
 
 void
-acc_align_bytes(struct acc_align *al, acc_align_bytes_fn *fn)
+acc_align_raw(struct acc_align *al, acc_align_fn *fn)
 {
-	al->bytes = fn;
+	al->raw = fn;
 }
 
 /* List the op calls of each group, in order. */

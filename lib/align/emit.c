@@ -4,6 +4,8 @@
 #include "align/impl.h"
 #include "acc/tensor.h"
 #include "base/order.h"
+#include "stream/codec.h"
+#include "stream/keys.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,11 +23,11 @@ struct emit {
 	void *arg;
 	struct acc_err *e;
 	struct acc_rec out;
-	struct acc_buf pair;
-	struct acc_buf tail; /* the fields of `last`, `own` of them, in a record of their own */
+	struct acc_rec about; /* the fields of `last` behind the name, of these bytes */
+	struct acc_buf bytes;
+	struct acc_shapes shapes; /* of about */
 	struct about last;
 	char note[64];
-	uint32_t own;
 	uint32_t turns;
 };
 
@@ -55,7 +57,7 @@ encode_about(struct emit *em, const struct about *w)
 {
 	struct acc_rec *r = &em->out;
 	struct about *last = &em->last;
-	if (em->tail.n > 0 && w->how.how == last->how.how && w->how.sure == last->how.sure &&
+	if (em->bytes.n > 0 && w->how.how == last->how.how && w->how.sure == last->how.sure &&
 		w->a.p == last->a.p && w->b.p == last->b.p && strcmp(w->note, em->note) == 0)
 		return 0;
 	int rc = acc_rec_start(r, ACC_STR("pair"));
@@ -69,42 +71,36 @@ encode_about(struct emit *em, const struct about *w)
 		rc = add(r, ACC_STR("sure"), acc_f64(w->how.sure));
 	if (rc == 0 && w->note[0] != '\0')
 		rc = add(r, ACC_STR("note"), acc_ctext(w->note + 1));
-	em->tail.n = 0;
+	em->bytes.n = 0;
 	if (rc == 0)
-		rc = acc_encode(r, &em->tail, em->e);
+		rc = acc_encode(r, &em->bytes, em->e);
+	if (rc == 0 && acc_buf_reserve(&em->bytes, KEYS_PAD) < 0)
+		rc = ACC_ENOMEM;
 	*last = *w;
 	snprintf(em->note, sizeof em->note, "%s", w->note);
-	em->own = r->n;
-	return rc;
+	if (rc < 0)
+		return rc;
+	int64_t len = acc_decode_open(em->bytes.p, em->bytes.n, &em->about, &em->shapes, NULL,
+		em->e);
+	return len < 0 ? (int)len : 0;
 }
 
-/* The head of a pair record and of its map, see accstream(5); the map's size comes last. */
-static const uint8_t pair_head[] = {0x92, 0xa4, 'p', 'a', 'i', 'r', 0xde, 0, 0};
-static const uint8_t name_key[] = {0xa4, 'n', 'a', 'm', 'e'};
-
-/* Hand out the record that stands in em->pair. */
+/* Hand out the record that stands in em->out. */
 static int
-hand_out(struct emit *em, uint32_t n)
+hand_out(struct emit *em)
 {
-	struct acc_buf *b = &em->pair;
-	if (n > ACC_MAX_FIELDS || b->n > ACC_MAX_RECORD)
-		return acc_fail(em->e, ACC_ELIMIT, "a pair of too many fields");
-	b->p[sizeof pair_head - 2] = (uint8_t)(n >> 8);
-	b->p[sizeof pair_head - 1] = (uint8_t)n;
-	if (em->al->bytes != NULL)
-		return em->al->bytes(em->arg, (struct acc_str){(char *)b->p, (uint32_t)b->n});
-	int64_t len = acc_decode(b->p, b->n, &em->out, em->e);
-	return len < 0 ? (int)len : em->fn(em->arg, &em->out);
+	if (em->al->raw != NULL)
+		return em->al->raw(em->arg, &em->out);
+	int rc = acc_raw_values(&em->out, em->e);
+	return rc < 0 ? rc : em->fn(em->arg, &em->out);
 }
 
 /* One pair record; a or b is NULL where a side is missing. */
 static int
 put(struct emit *em, const struct acc_stored *a, const struct acc_stored *b, struct about *w)
 {
-	const size_t skip = sizeof pair_head -
-			    2; /* a map of at most 15 fields has a byte for that */
 	struct acc_str name = a != NULL ? a->name : b->name;
-	struct acc_buf *out = &em->pair;
+	struct acc_rec *r = &em->out;
 	if (a == NULL || b == NULL)
 		w->how.how = b == NULL ? "only-a" : "only-b";
 	if (a != NULL)
@@ -112,23 +108,24 @@ put(struct emit *em, const struct acc_stored *a, const struct acc_stored *b, str
 	if (b != NULL)
 		w->b = b->kind;
 	int rc = encode_about(em, w);
-	out->n = 0;
 	if (rc == 0)
-		rc = acc_buf_add(out, pair_head, sizeof pair_head);
+		rc = acc_rec_start(r, ACC_STR("pair"));
 	if (rc == 0 && name.n > 0)
-		rc = acc_buf_add(out, name_key, sizeof name_key);
-	if (rc == 0 && name.n > 0)
-		rc = acc_buf_add(out, name.p, name.n);
+		rc = acc_rec_push(r, &(struct acc_field){.key = ACC_STR("name"),
+					     .raw = (const uint8_t *)name.p,
+					     .nraw = name.n});
 	if (rc == 0)
-		rc = acc_buf_add(out, em->tail.p + skip, em->tail.n - skip);
-	uint32_t n = a == NULL ? b->n : a->n;
+		rc = acc_rec_append(r, "", &em->about);
+	uint64_t id[5] = {em->about.shape, a == NULL ? 0 : acc_stored_shape(a),
+		b == NULL ? 0 : acc_stored_shape(b), 0, name.n > 0};
 	if (rc == 0)
-		rc = a == NULL   ? acc_store_append(b, out, em->e)
-		     : b == NULL ? acc_store_append(a, out, em->e)
-				 : acc_store_append_pair(a, b, out, &n, em->e);
+		rc = a == NULL   ? acc_store_push(b, r)
+		     : b == NULL ? acc_store_push(a, r)
+				 : acc_store_push_pair(a, b, r, &id[3]);
 	if (rc < 0)
 		return acc_rec_fail(em->e, rc);
-	return hand_out(em, em->own + (name.n > 0) + n);
+	r->shape = acc_hash(id, sizeof id);
+	return hand_out(em);
 }
 
 static int
@@ -359,7 +356,8 @@ acc_align_emit(struct acc_align *al, acc_align_fn *fn, void *arg, struct acc_err
 	for (int s = 0; s < 2 && rc >= 0; s++)
 		rc = put_findings(&em, &al->h[s], side[s]);
 	acc_rec_release(&em.out);
-	acc_buf_release(&em.pair);
-	acc_buf_release(&em.tail);
+	acc_rec_release(&em.about);
+	acc_buf_release(&em.bytes);
+	acc_shapes_release(&em.shapes);
 	return rc < 0 ? rc : 0;
 }

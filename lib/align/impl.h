@@ -117,7 +117,7 @@ struct acc_known_names {
 struct acc_align {
 	struct acc_half h[2];
 	struct acc_known_names known; /* table NULL: none */
-	acc_align_bytes_fn *bytes;    /* NULL: pairs are handed out as records */
+	acc_align_fn *raw;            /* NULL: pairs are handed out with their values */
 	struct acc_scratch *scratch;
 	struct acc_samples *samples;
 };

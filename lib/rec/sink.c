@@ -77,7 +77,7 @@ acc_sink_start(struct sink *s, const char *program, struct acc_rec *source, stru
 	struct acc_rec head = {0};
 	const struct acc_str log = acc_str(program);
 	int rc = acc_rec_start(&head, ACC_STR("acc"));
-	rc |= acc_add(&head, "", "v", acc_int(ACC_STREAM_V));
+	rc |= acc_add(&head, "", "v", acc_int(ACC_STREAM_PLAIN));
 	rc |= acc_add(&head, "", "minor", acc_int(ACC_STREAM_MINOR));
 	rc |= acc_add(&head, "", "log", acc_texts(&log, 1));
 	rc |= name_source(s, source);

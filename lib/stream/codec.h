@@ -62,8 +62,9 @@ const struct acc_shape *acc_shape_next(const struct acc_shape *like, const struc
 	uint32_t n);
 /* Refuse a record with a key that stands twice, or says what another one does (a.x beside ab.x). 0 or < 0. */
 int acc_rec_once(const struct acc_rec *r, struct acc_err *e);
-/* The same, of many: only kinds and keys that are new are looked at. */
-int acc_shape_check(struct acc_shapes *sh, const struct acc_rec *r, struct acc_err *e);
+/* The same, of many: only kinds and keys that are new are looked at. *hash: as acc_rec.shape. */
+int acc_shape_check(struct acc_shapes *sh, const struct acc_rec *r, uint64_t *hash,
+	struct acc_err *e);
 /* The hash of a record's kind and keys, which no reader has seen. They are kept, unless these are too
  * many. */
 uint64_t acc_shape_new(struct acc_shapes *sh, const struct acc_rec *r);
@@ -85,6 +86,12 @@ enum acc_under {
 	ACC_UNDER_SOURCES
 };
 enum acc_under acc_key_under(struct acc_str key);
+/* Does it tell where payload is? */
+static inline bool
+acc_under_place(enum acc_under h)
+{
+	return h == ACC_UNDER_SEQ || h == ACC_UNDER_FILE || h == ACC_UNDER_SOURCE;
+}
 /* What has come of a stream. Zero it to start. */
 struct acc_came {
 	struct acc_ids stacks, sources; /* hashes of their ids */
@@ -96,6 +103,11 @@ struct acc_came {
 /* Is each value of its key's type, and has come what it names? holds: of each key, or NULL. 0 or < 0. */
 int acc_came_check(struct acc_came *seen, const struct acc_rec *r, const uint8_t *holds,
 	struct acc_err *e);
+/* The same of a record by a list, of which those values need be looked at that it does not share with the one
+ * before. */
+struct acc_keylists;
+int acc_came_listed(struct acc_came *seen, const struct acc_rec *r, const struct acc_keylists *ls,
+	struct acc_err *e);
 void acc_came_release(struct acc_came *seen);
 
 /* acc_decode, with the record's shape; sh may be NULL, of bytes that acc_encode made. If rest is not NULL, not all bytes need be there: if the
@@ -103,6 +115,10 @@ void acc_came_release(struct acc_came *seen);
  * all. */
 int64_t acc_decode_open(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh,
 	size_t *rest, struct acc_err *e);
+
+/* The values of fields that have them as bytes alone, behind which KEYS_PAD more can be read: those of
+ * acc_encode. 0 or < 0. */
+int acc_raw_values(struct acc_rec *r, struct acc_err *e);
 
 /* Are n bytes equal? Most are few: a call would take longer than the comparison. */
 static inline bool

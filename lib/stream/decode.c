@@ -5,39 +5,11 @@
  * decoding needs. Nothing is allocated here but the elements of arrays, of which each has at
  * least one byte in the input. */
 #include "stream/codec.h"
-
-struct cursor {
-	const uint8_t *p;
-	size_t n, at;
-	struct acc_err *e;
-	bool open;   /* a blob may reach beyond n: */
-	size_t rest; /* so many bytes */
-};
-
-/* What an item's first bytes say. */
-struct item {
-	enum { NIL, BOOLEAN, INTEGER, REAL, STRING, BINARY, ARRAY, MAP } type;
-	bool negative, wide; /* wide: a float of 64 bits */
-	uint64_t u;          /* integer's bits, string's length, number of elements; boolean */
-	double f;
-};
-
-static uint64_t
-big(const uint8_t *p, unsigned n)
-{
-	uint64_t v = 0;
-	if (n == 8) {
-		memcpy(&v, p, 8);
-		return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_bswap64(v) : v;
-	}
-	for (unsigned i = 0; i < n; i++)
-		v = v << 8 | p[i];
-	return v;
-}
+#include "stream/item.h"
 
 /* What comes behind the first byte b, 0xc0 to 0xdf. */
-static int
-take_long(struct cursor *c, uint8_t b, struct item *it)
+int
+acc_take_long(struct acc_cursor *c, uint8_t b, struct acc_item *it)
 {
 	/* Bytes behind 0xc0..0xdf that belong to the header; 255: not allowed in a record. */
 	static const uint8_t extra[32] = {0, 255, 0, 0, 1, 2, 4, 255, 255, 255, 4, 8, 1, 2, 4, 8, 1,
@@ -50,7 +22,7 @@ take_long(struct cursor *c, uint8_t b, struct item *it)
 			b);
 	if (c->n - c->at < 1 + k)
 		return 0;
-	uint64_t v = big(c->p + c->at + 1, k);
+	uint64_t v = acc_big(c->p + c->at + 1, k);
 	c->at += 1 + k;
 	it->type = INTEGER;
 	it->u = v;
@@ -82,38 +54,18 @@ take_long(struct cursor *c, uint8_t b, struct item *it)
 	return 1;
 }
 
-/* 1: an item header was read and passed; 0: more bytes are needed; < 0: no such item. */
-static inline int
-take(struct cursor *c, struct item *it)
-{
-	if (c->at >= c->n)
-		return 0;
-	uint8_t b = c->p[c->at];
-	it->negative = false;
-	if (b >= 0xc0 && b < 0xe0)
-		return take_long(c, b, it);
-	c->at++;
-	it->type = b < 0x80 || b >= 0xe0 ? INTEGER : b < 0x90 ? MAP : b < 0xa0 ? ARRAY : STRING;
-	it->negative = b >= 0xe0;
-	it->u = b < 0x80   ? b
-		: b < 0xa0 ? b & 0x0f
-		: b < 0xc0 ? b & 0x1f
-			   : (uint64_t)(int64_t)(int8_t)b;
-	return 1;
-}
-
-static int
-too_long(struct cursor *c)
+int
+acc_too_long(struct acc_cursor *c)
 {
 	return acc_fail_at(c->e, ACC_ELIMIT, c->at, "record of more than %d bytes", ACC_MAX_RECORD);
 }
 
 /* The bytes of a string or blob. */
-static inline int
-bytes(struct cursor *c, uint64_t n, struct acc_str *out)
+int
+acc_take_bytes(struct acc_cursor *c, uint64_t n, struct acc_str *out)
 {
 	if (n > ACC_MAX_RECORD || c->at + n > ACC_MAX_RECORD)
-		return too_long(c);
+		return acc_too_long(c);
 	const size_t left = c->n - c->at;
 	if (left < n && !c->open)
 		return 0;
@@ -123,34 +75,34 @@ bytes(struct cursor *c, uint64_t n, struct acc_str *out)
 	return 1;
 }
 
-static inline int
-text(struct cursor *c, struct acc_str *out, const char *what)
+int
+acc_take_text(struct acc_cursor *c, struct acc_str *out, const char *what)
 {
-	struct item it;
+	struct acc_item it;
 	size_t at = c->at;
-	int rc = take(c, &it);
+	int rc = acc_take(c, &it);
 	if (rc <= 0)
 		return rc;
 	if (it.type != STRING)
 		return acc_fail_at(c->e, ACC_EFORMAT, at, "%s is not a string", what);
-	return bytes(c, it.u, out);
+	return acc_take_bytes(c, it.u, out);
 }
 
 /* n elements, all integers or all strings; stored if m is not NULL. */
 static int
-array(struct cursor *c, uint64_t n, struct acc_val *v, struct acc_arena *m)
+array(struct acc_cursor *c, uint64_t n, struct acc_val *v, struct acc_arena *m)
 {
 	if (n > ACC_MAX_RECORD || c->at + n > ACC_MAX_RECORD)
-		return too_long(c);
+		return acc_too_long(c);
 	if (c->n - c->at < n)
 		return 0;
 	int64_t *ints = NULL;
 	struct acc_str *texts = NULL;
 	*v = (struct acc_val){.type = ACC_V_INTS, .n = (uint32_t)n};
 	for (uint64_t i = 0; i < n; i++) {
-		struct item it;
+		struct acc_item it;
 		size_t at = c->at;
-		int rc = take(c, &it);
+		int rc = acc_take(c, &it);
 		if (rc <= 0)
 			return rc;
 		if (i == 0 && it.type == STRING)
@@ -173,7 +125,7 @@ array(struct cursor *c, uint64_t n, struct acc_val *v, struct acc_arena *m)
 		}
 		if (v->type == ACC_V_TEXTS) {
 			struct acc_str s;
-			rc = bytes(c, it.u, &s);
+			rc = acc_take_bytes(c, it.u, &s);
 			if (rc <= 0)
 				return rc;
 			if (texts != NULL)
@@ -185,12 +137,12 @@ array(struct cursor *c, uint64_t n, struct acc_val *v, struct acc_arena *m)
 	return 1;
 }
 
-static int
-value(struct cursor *c, struct acc_val *v, struct acc_arena *m)
+int
+acc_take_value(struct acc_cursor *c, struct acc_val *v, struct acc_arena *m)
 {
-	struct item it;
+	struct acc_item it;
 	size_t at = c->at;
-	int rc = take(c, &it);
+	int rc = acc_take(c, &it);
 	if (rc <= 0)
 		return rc;
 	switch (it.type) {
@@ -214,61 +166,12 @@ value(struct cursor *c, struct acc_val *v, struct acc_arena *m)
 	case BINARY:
 		v->type = it.type == BINARY ? ACC_V_BIN : ACC_V_TEXT;
 		c->open = c->open && it.type == BINARY;
-		return bytes(c, it.u, &v->s);
+		return acc_take_bytes(c, it.u, &v->s);
 	case ARRAY:
 		return array(c, it.u, v, m);
 	default:
 		return acc_fail_at(c->e, ACC_EFORMAT, at, "a map inside a record");
 	}
-}
-
-/* The value at q, of the commonest forms: an integer that is not negative and has up to 32 bits, a
- * double, a bool, nil or a string of up to 255 bytes. Its length; 0: it is another one. */
-static inline uint32_t
-common_value(const uint8_t *q, struct acc_val *v)
-{
-	const uint8_t b = *q;
-	if ((b & 0xe0) == 0xa0 || b == 0xd9) {
-		const uint32_t head = b == 0xd9 ? 2 : 1, n = b == 0xd9 ? q[1] : b & 0x1f;
-		v->type = ACC_V_TEXT;
-		v->s = (struct acc_str){(const char *)q + head, n};
-		return head + n;
-	}
-	if (b < 0x80) {
-		v->type = ACC_V_INT;
-		v->i = b;
-		return 1;
-	}
-	if (b == 0xcb) {
-		const uint64_t bits = big(q + 1, 8);
-		v->type = ACC_V_F64;
-		v->n = true;
-		memcpy(&v->f, &bits, sizeof bits);
-		return 9;
-	}
-	if (b >= 0xcc && b <= 0xce) {
-		const uint32_t n = 1U << (b - 0xcc);
-		v->type = ACC_V_INT;
-		v->i = (int64_t)(big(q + 1, 8) >> (64 - 8 * n));
-		return 1 + n;
-	}
-	if (b == 0xc2 || b == 0xc3) {
-		v->type = ACC_V_BOOL;
-		v->b = b & 1;
-		return 1;
-	}
-	if (b == 0xca) {
-		const uint32_t bits = (uint32_t)big(q + 1, 4);
-		float f;
-		memcpy(&f, &bits, sizeof bits);
-		v->type = ACC_V_F64;
-		v->n = false;
-		v->f = f;
-		return 5;
-	}
-	if (b == 0xc0)
-		v->type = ACC_V_NIL;
-	return b == 0xc0;
 }
 
 /* The same of up to 15 such integers, as a shape is: those of m. */
@@ -287,7 +190,7 @@ common_ints(const uint8_t *q, struct acc_val *v, struct acc_arena *m)
 			len++;
 		} else if (b >= 0xcc && b <= 0xce) {
 			const uint32_t size = 1U << (b - 0xcc);
-			ints[i] = (int64_t)(big(q + len + 1, 8) >> (64 - 8 * size));
+			ints[i] = (int64_t)(acc_big(q + len + 1, 8) >> (64 - 8 * size));
 			len += 1 + size;
 		} else {
 			return 0;
@@ -301,8 +204,8 @@ common_ints(const uint8_t *q, struct acc_val *v, struct acc_arena *m)
  * and is not near the end of what was read. Which is the first one that is not passed. *like: as
  * acc_shape_next leaves it. */
 static uint32_t
-run(struct cursor *c, struct acc_field *f, uint32_t i, uint32_t n, const struct acc_shape **like,
-	struct acc_arena *m)
+run(struct acc_cursor *c, struct acc_field *f, uint32_t i, uint32_t n,
+	const struct acc_shape **like, struct acc_arena *m)
 {
 	enum { MOST = 1 + 31 + 2 + 255 };
 	const uint8_t *p = c->p + c->at;
@@ -314,7 +217,7 @@ run(struct cursor *c, struct acc_field *f, uint32_t i, uint32_t n, const struct 
 			break;
 		const uint32_t nkey = *p & 0x1f;
 		const uint8_t *q = p + 1 + nkey;
-		uint32_t len = common_value(q, &f[i].v);
+		uint32_t len = acc_common_value(q, &f[i].v);
 		if (len == 0 && (len = common_ints(q, &f[i].v, m)) == 0)
 			break;
 		f[i].key = (struct acc_str){(const char *)p + 1, nkey};
@@ -337,18 +240,18 @@ static int64_t
 walk(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh, size_t *rest, bool once,
 	struct acc_err *e)
 {
-	struct cursor c = {.p = buf, .n = len, .e = e};
-	struct item it;
+	struct acc_cursor c = {.p = buf, .n = len, .e = e};
+	struct acc_item it;
 	struct acc_str kind;
-	int rc = take(&c, &it);
+	int rc = acc_take(&c, &it);
 	if (rc <= 0)
 		return rc;
 	if (it.type != ARRAY || it.u != 2)
 		return acc_fail_at(e, ACC_EFORMAT, 0, "not a record: no array of two");
-	rc = text(&c, &kind, "a record's kind");
+	rc = acc_take_text(&c, &kind, "a record's kind");
 	if (rc <= 0)
 		return rc;
-	rc = take(&c, &it);
+	rc = acc_take(&c, &it);
 	if (rc <= 0)
 		return rc;
 	if (it.type != MAP)
@@ -369,12 +272,12 @@ walk(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh, size
 		if (i == n)
 			break;
 		struct acc_field *g = r == NULL ? &skipped : &f[i];
-		rc = text(&c, &g->key, "a key");
+		rc = acc_take_text(&c, &g->key, "a key");
 		if (rc <= 0)
 			return rc;
 		size_t start = c.at;
 		c.open = rest != NULL && i + 1 == n;
-		rc = value(&c, &g->v, r == NULL ? NULL : &r->mem);
+		rc = acc_take_value(&c, &g->v, r == NULL ? NULL : &r->mem);
 		if (rc <= 0)
 			return rc;
 		g->raw = c.p + start;
@@ -387,7 +290,7 @@ walk(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh, size
 	if (rest != NULL)
 		*rest = c.rest;
 	if (c.at > ACC_MAX_RECORD)
-		return too_long(&c);
+		return acc_too_long(&c);
 	if (once && like == NULL && acc_rec_once(r, e) < 0)
 		return e == NULL ? ACC_EFORMAT : e->code;
 	if (sh != NULL) {
@@ -415,4 +318,16 @@ acc_decode_open(const void *buf, size_t len, struct acc_rec *r, struct acc_shape
 	struct acc_err *e)
 {
 	return walk(buf, len, r, sh, rest, sh != NULL, e);
+}
+
+int
+acc_raw_values(struct acc_rec *r, struct acc_err *e)
+{
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct acc_field *f = &r->f[i];
+		struct acc_cursor c = {.p = f->raw, .n = f->nraw, .e = e};
+		if (acc_common_value(f->raw, &f->v) == 0 && acc_take_value(&c, &f->v, &r->mem) <= 0)
+			return acc_nomem(e);
+	}
+	return 0;
 }

@@ -1,5 +1,6 @@
 /* A record to its bytes; the only user of msgpack-c. */
 #include "stream/codec.h"
+#include "stream/keylist.h"
 
 #include <float.h>
 #include <math.h>
@@ -103,48 +104,19 @@ pack_value(struct acc_buf *b, const struct acc_val *v)
 	}
 }
 
-/* The length of the header of a string of n bytes. */
-static unsigned
-text_header(uint32_t n)
-{
-	return n < 32 ? 1 : n < 256 ? 2 : n < 65536 ? 3 : 5;
-}
-
-/* Field i of n, whose value is still the bytes that were read, and all behind it that stand
- * there as they were read: most records pass a filter with a field or two more. The next
- * field, or < 0. */
-static int64_t
-pack_raw(const struct acc_rec *r, uint32_t i, uint32_t n, struct acc_buf *out)
-{
-	const struct acc_field *f = &r->f[i];
-	const char *end = (const char *)f->raw + f->nraw;
-	const bool behind = f->key.p + f->key.n == (const char *)f->raw;
-	for (i++; behind && i < n; i++) {
-		const struct acc_field *g = &r->f[i];
-		if (g->key.p + g->key.n != (const char *)g->raw ||
-			g->key.p != end + text_header(g->key.n))
-			break;
-		end = (const char *)g->raw + g->nraw;
-	}
-	size_t size = (size_t)(end - (const char *)f->raw);
-	if (reserve(out, HEAD + f->key.n + size) < 0)
-		return ACC_ENOMEM;
-	msgpack_pack_str(INTO(out), f->key.n);
-	append(out, f->key.p, f->key.n + (behind ? size : 0));
-	if (!behind)
-		append(out, (const char *)f->raw, size);
-	return i;
-}
-
 static int
 pack_field(const struct acc_field *f, struct acc_buf *out)
 {
-	if (reserve(out, HEAD + f->key.n + bound(&f->v)) < 0)
+	const bool raw = f->raw != NULL;
+	if (reserve(out, HEAD + f->key.n + (raw ? f->nraw : bound(&f->v))) < 0)
 		return ACC_ENOMEM;
 	/* A copy, which no byte that is written can have changed. */
 	struct acc_buf b = *out;
 	pack_text(&b, f->key);
-	pack_value(&b, &f->v);
+	if (raw)
+		append(&b, (const char *)f->raw, f->nraw);
+	else
+		pack_value(&b, &f->v);
 	out->n = b.n;
 	return 0;
 }
@@ -161,17 +133,8 @@ encode(const struct acc_rec *r, bool but_blob, struct acc_buf *out, struct acc_e
 		pack_text(out, r->kind);
 		msgpack_pack_map(INTO(out), r->n);
 	}
-	for (uint32_t i = 0; i < n && rc == 0;) {
-		const struct acc_field *f = &r->f[i];
-		if (f->raw != NULL) {
-			int64_t next = pack_raw(r, i, n, out);
-			rc = next < 0 ? (int)next : 0;
-			i = (uint32_t)next;
-			continue;
-		}
-		rc = pack_field(f, out);
-		i++;
-	}
+	for (uint32_t i = 0; i < n && rc == 0; i++)
+		rc = pack_field(&r->f[i], out);
 	if (rc == 0 && but_blob)
 		rc = acc_buf_reserve(out, 2 * HEAD + r->f[n].key.n);
 	if (rc == 0 && but_blob) {
@@ -197,4 +160,114 @@ int
 acc_encode_but_blob(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e)
 {
 	return encode(r, true, out, e);
+}
+
+/* --- by lists --- */
+
+/* What tells of a list: its number, the kind, the keys. */
+static int
+tell(const struct acc_keylist *k, struct acc_buf *out)
+{
+	size_t size = 4 * HEAD + k->kind.n;
+	for (uint32_t i = 0; i < k->n; i++)
+		size += HEAD + k->key[i].n;
+	if (reserve(out, size) < 0)
+		return ACC_ENOMEM;
+	msgpack_pack_array(INTO(out), 3);
+	msgpack_pack_uint32(INTO(out), k->number);
+	pack_text(out, k->kind);
+	msgpack_pack_array(INTO(out), k->n);
+	for (uint32_t i = 0; i < k->n; i++)
+		pack_text(out, k->key[i]);
+	return 0;
+}
+
+/* A field behind what was written, unless its value is the last one; is it there? < 0: ACC_ENOMEM. */
+static inline int
+put_value(const struct acc_field *f, struct acc_last *last, bool keep, struct acc_buf *out)
+{
+	const uint8_t *p = f->raw;
+	uint32_t n = f->nraw;
+	if (p != NULL && last->have && last->n == n && acc_bytes_same(last->raw, p, n))
+		return 0;
+	if (reserve(out, p != NULL ? n : bound(&f->v)) < 0)
+		return ACC_ENOMEM;
+	struct acc_buf b = *out;
+	if (p == NULL) {
+		pack_value(&b, &f->v);
+		p = out->p + out->n;
+		n = (uint32_t)(b.n - out->n);
+		if (last->have && last->n == n && acc_bytes_same(last->raw, p, n))
+			return 0;
+	} else {
+		append(&b, (const char *)p, n);
+	}
+	out->n = b.n;
+	if (keep) {
+		last->have = n <= KEYLISTS_VALUE;
+		last->n = n;
+		if (last->have)
+			append(&(struct acc_buf){.p = last->raw}, (const char *)p, n);
+	}
+	return 1;
+}
+
+/* A record: how many values are there, the number of its list, a bit for each key. */
+static int
+by_list(const struct acc_rec *r, const struct acc_keylist *k, struct acc_buf *out)
+{
+	const uint32_t nbits = (k->n + 7) / 8;
+	if (reserve(out, 4 * HEAD + nbits) < 0)
+		return ACC_ENOMEM;
+	const size_t start = out->n;
+	const bool few = k->n + 2 <= 15;
+	out->n += few ? 1 : 3;
+	msgpack_pack_uint32(INTO(out), k->number);
+	msgpack_pack_bin(INTO(out), nbits);
+	const size_t bits = out->n;
+	memset(out->p + bits, 0, nbits);
+	out->n += nbits;
+	uint32_t there = 2;
+	for (uint32_t i = 0; i < k->n; i++) {
+		const int put = put_value(&r->f[i], k->last[i], !k->same[i], out);
+		if (put < 0)
+			return put;
+		out->p[bits + i / 8] |= (uint8_t)(put << i % 8);
+		there += (uint32_t)put;
+	}
+	uint8_t *head = out->p + start;
+	head[0] = few ? (uint8_t)(0x90 | there) : 0xdc;
+	if (!few) {
+		head[1] = (uint8_t)(there >> 8);
+		head[2] = (uint8_t)there;
+	}
+	return 0;
+}
+
+int
+acc_encode_listed(const struct acc_rec *r, uint64_t shape, struct acc_keylists *ls,
+	struct acc_buf *out, struct acc_err *e)
+{
+	const uint32_t known = shape == 0 ? ACC_NOID : acc_ids_get(&ls->by_shape, shape);
+	const struct acc_keylist *k = known == ACC_NOID ? NULL : ls->v[known];
+	int rc = r->lost ? ACC_ENOMEM : 0;
+	if (rc == 0 && k == NULL && shape != 0 && r->n <= ACC_MAX_FIELDS) {
+		if (acc_rec_once(r, e) < 0)
+			return ACC_EFORMAT;
+		k = acc_keylist_new(ls, r, shape, &rc);
+		if (k != NULL)
+			rc = tell(k, out);
+	}
+	if (rc == 0 && (k == NULL || k->n != r->n))
+		return acc_encode(r, out, e);
+	const size_t start = out->n;
+	if (rc == 0)
+		rc = by_list(r, k, out);
+	if (rc < 0)
+		return acc_nomem(e);
+	if (out->n - start > ACC_MAX_RECORD) {
+		out->n = start;
+		return acc_fail(e, ACC_ELIMIT, "record too large to write");
+	}
+	return 0;
 }

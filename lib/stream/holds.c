@@ -2,6 +2,7 @@
  * meaning in all records, and no name of a stack or source that has not come before. A number that stands as
  * text would else be none, and a stack that was lost no stack: the verdict would be another one. */
 #include "stream/codec.h"
+#include "stream/keylist.h"
 
 #define BIT(t) (1U << (t))
 enum { NUMBERS = BIT(ACC_V_INT) | BIT(ACC_V_UINT) | BIT(ACC_V_F64) };
@@ -210,28 +211,26 @@ payload_of(struct acc_came *seen, const struct acc_rec *r, struct acc_err *e)
 		(long long)seq);
 }
 
-int
-acc_came_check(struct acc_came *seen, const struct acc_rec *r, const uint8_t *holds,
-	struct acc_err *e)
+/* One field. */
+static inline int
+look_at(const struct acc_came *seen, const struct acc_field *f, enum acc_under h, struct acc_err *e)
 {
-	struct place at[3] = {{0}};
-	for (uint32_t i = 0; i < r->n; i++) {
-		const struct acc_val *v = &r->f[i].v;
-		const enum acc_under h = holds != NULL ? holds[i] : acc_key_under(r->f[i].key);
-		/* An array without elements is one of either type. */
-		const bool empty = v->type == ACC_V_INTS && v->n == 0 &&
-				   types[h] == BIT(ACC_V_TEXTS);
-		if (v->type == ACC_V_NIL || h == ACC_UNDER_ANY || empty)
-			continue;
-		if ((types[h] & BIT(v->type)) == 0)
-			return acc_fail(e, ACC_EFORMAT,
-				"a record's '%.*s' is of another type than accstream(5) has it",
-				ACC_PRS(r->f[i].key));
-		if (h == ACC_UNDER_SEQ || h == ACC_UNDER_FILE || h == ACC_UNDER_SOURCE)
-			place_of(at, r->f[i].key, h, v);
-		if (h >= ACC_UNDER_STACK && look_back(seen, h, v, e) < 0)
-			return ACC_EFORMAT;
-	}
+	const struct acc_val *v = &f->v;
+	/* An array without elements is one of either type. */
+	const bool empty = v->type == ACC_V_INTS && v->n == 0 && types[h] == BIT(ACC_V_TEXTS);
+	if (v->type == ACC_V_NIL || h == ACC_UNDER_ANY || empty)
+		return 0;
+	if ((types[h] & BIT(v->type)) == 0)
+		return acc_fail(e, ACC_EFORMAT,
+			"a record's '%.*s' is of another type than accstream(5) has it",
+			ACC_PRS(f->key));
+	return h >= ACC_UNDER_STACK && look_back(seen, h, v, e) < 0 ? ACC_EFORMAT : 0;
+}
+
+/* What is right comes to what has come. */
+static int
+keep(struct acc_came *seen, const struct acc_rec *r, const struct place at[3], struct acc_err *e)
+{
 	if (acc_rec_is(r, "tensor") || acc_rec_is(r, "pair"))
 		return keep_tensors(seen, at, e);
 	if (acc_rec_is(r, "data"))
@@ -241,6 +240,42 @@ acc_came_check(struct acc_came *seen, const struct acc_rec *r, const uint8_t *ho
 						       : NULL;
 	const struct acc_str id = to == NULL ? (struct acc_str){0} : acc_get_text(r, "", "id");
 	return to == NULL ? 0 : acc_ids_put(to, acc_hash(id.p, id.n), 0, false, e);
+}
+
+int
+acc_came_check(struct acc_came *seen, const struct acc_rec *r, const uint8_t *holds,
+	struct acc_err *e)
+{
+	struct place at[3] = {{0}};
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct acc_val *v = &r->f[i].v;
+		const enum acc_under h = holds != NULL ? holds[i] : acc_key_under(r->f[i].key);
+		if (look_at(seen, &r->f[i], h, e) < 0)
+			return ACC_EFORMAT;
+		if (acc_under_place(h) && v->type != ACC_V_NIL)
+			place_of(at, r->f[i].key, h, v);
+	}
+	return keep(seen, r, at, e);
+}
+
+int
+acc_came_listed(struct acc_came *seen, const struct acc_rec *r, const struct acc_keylists *ls,
+	struct acc_err *e)
+{
+	const struct acc_keylist *k = ls->now;
+	struct place at[3] = {{0}};
+	for (uint32_t i = 0; i < k->n; i += 8)
+		for (uint32_t b = ls->there[i / 8]; b != 0; b &= b - 1) {
+			const uint32_t j = i + (uint32_t)__builtin_ctz(b);
+			if (look_at(seen, &r->f[j], (enum acc_under)k->holds[j], e) < 0)
+				return ACC_EFORMAT;
+		}
+	for (uint32_t i = 0; i < k->nplace; i++) {
+		const struct acc_field *f = &r->f[k->place[i]];
+		if (f->v.type != ACC_V_NIL)
+			place_of(at, f->key, (enum acc_under)k->holds[k->place[i]], &f->v);
+	}
+	return keep(seen, r, at, e);
 }
 
 void

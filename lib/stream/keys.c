@@ -3,16 +3,6 @@
 
 #include <stdlib.h>
 
-size_t
-acc_text_head(uint8_t *p, uint32_t n)
-{
-	size_t k = n < 32 ? 1 : n < 256 ? 2 : n < 65536 ? 3 : 5;
-	p[0] = (uint8_t)(k == 1 ? 0xa0 | n : 0xd7 + k - (k == 5));
-	for (size_t i = 1; i < k; i++)
-		p[i] = (uint8_t)(n >> 8 * (k - 1 - i));
-	return k;
-}
-
 /* No more fields are looked at for a twin: a side has far fewer. */
 enum { REACH = 256 };
 
@@ -51,32 +41,27 @@ number_keys(struct acc_keys *t, struct store_keys *k)
 	return 0;
 }
 
-/* The keys of r with this prefix, and without it in key[]. */
-static int
-spell(struct acc_keys *t, const struct acc_rec *r, struct acc_str prefix, struct acc_str *key,
-	struct store_spelt *out)
+/* The keys of r with this prefix, and without it in key[]. NULL: no memory. */
+static struct acc_str *
+spell(struct acc_keys *t, const struct acc_rec *r, struct acc_str prefix, struct acc_str *key)
 {
-	size_t size = KEYS_PAD, at = 0;
+	size_t size = 0;
 	for (uint32_t i = 0; i < r->n; i++)
-		size += 5 + (size_t)prefix.n + r->f[i].key.n;
-	uint8_t *bytes = acc_alloc(&t->mem, size);
-	uint32_t *begin = acc_alloc(&t->mem, ((size_t)r->n + 1) * sizeof *begin);
-	if (bytes == NULL || begin == NULL)
-		return ACC_ENOMEM;
+		size += (size_t)prefix.n + r->f[i].key.n;
+	char *p = acc_alloc(&t->mem, size);
+	struct acc_str *out = acc_alloc(&t->mem, r->n * sizeof *out);
+	if (p == NULL || out == NULL)
+		return NULL;
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct acc_str k = r->f[i].key;
-		begin[i] = (uint32_t)at;
-		at += acc_text_head(bytes + at, prefix.n + k.n);
-		memcpy(bytes + at, prefix.p, prefix.n);
-		at += prefix.n;
-		key[i] = (struct acc_str){(char *)bytes + at, k.n};
+		memcpy(p, prefix.p, prefix.n);
+		key[i] = (struct acc_str){p + prefix.n, k.n};
+		out[i] = (struct acc_str){p, prefix.n + k.n};
 		if (k.n > 0)
-			memcpy(bytes + at, k.p, k.n);
-		at += k.n;
+			memcpy(p + prefix.n, k.p, k.n);
+		p += out[i].n;
 	}
-	begin[r->n] = (uint32_t)at;
-	*out = (struct store_spelt){bytes, begin};
-	return 0;
+	return out;
 }
 
 /* Make up what is needed of the keys of r. */
@@ -90,9 +75,10 @@ new_keys(struct acc_keys *t, const struct acc_rec *r)
 	k->key = acc_alloc(&t->mem, r->n * sizeof *k->key);
 	k->same = acc_alloc(&t->mem, r->n * sizeof *k->same);
 	k->kind = acc_arena_str(&t->mem, r->kind);
+	k->shape = acc_hash(t->id.p, t->id.n);
 	if (k->key == NULL || k->same == NULL || k->kind.p == NULL ||
-		spell(t, r, t->prefix, k->key, &k->own) < 0 ||
-		spell(t, r, ACC_STR("ab."), k->key, &k->shared) < 0)
+		(k->shared = spell(t, r, ACC_STR("ab."), k->key)) == NULL ||
+		(k->own = spell(t, r, t->prefix, k->key)) == NULL)
 		return NULL;
 	for (uint32_t i = r->n; i-- > 0;)
 		if (acc_str_is(r->f[i].key, "name"))

@@ -4,23 +4,16 @@
 
 #include "acc/stream.h"
 
-/* Most combinations; bytes that can be read behind store_keys.bytes. */
+/* Most combinations; bytes that can be read behind a value that was kept. */
 enum { KEYS_MOST = 65536, KEYS_PAD = 16 };
-
-/* Keys with a prefix as MessagePack, one behind the other; at: where each begins, and where the last
- * one ends. */
-struct store_spelt {
-	const uint8_t *bytes;
-	uint32_t *at;
-};
 
 /* Keys that stand together in a record. */
 struct store_keys {
 	struct acc_str kind;
-	uint32_t n, name; /* name: which field that is; n: there is none */
-	struct acc_str *key;
-	struct store_spelt own, shared; /* with the store's prefix, and with "ab." */
-	uint32_t *slot;                 /* the number of each key, the same in all records */
+	uint32_t n, name;                   /* name: which field that is; n: there is none */
+	uint64_t shape;                     /* a hash of the kind and the keys */
+	struct acc_str *key, *own, *shared; /* bare, with the store's prefix, and with "ab." */
+	uint32_t *slot;                     /* the number of each key, the same in all records */
 	uint32_t *twin; /* of "b.x" the last "a.x" before it, of "a.x" the last "x"; itself: none */
 	/* Which field of the other side's keys, looked at last, has the same key; ACC_NOID: none. */
 	const struct store_keys *other;
@@ -41,8 +34,5 @@ struct acc_keys {
 /* The number of a record's kind and keys; < 0: failure, of which e tells where it is ACC_EFORMAT. */
 int64_t acc_keys_find(struct acc_keys *t, const struct acc_rec *r, struct acc_err *e);
 void acc_keys_release(struct acc_keys *t);
-
-/* The head of a string of n bytes, at most 5, to p. Its length. */
-size_t acc_text_head(uint8_t *p, uint32_t n);
 
 #endif

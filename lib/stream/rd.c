@@ -1,6 +1,7 @@
 #include "stream/codec.h"
 #include "acc/file.h"
 #include "io/crc.h"
+#include "stream/keylist.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,8 @@ struct acc_rd {
 	struct acc_bytes *in;
 	struct acc_rec head, rec;
 	struct acc_shapes shapes;
+	struct acc_keylists lists;
+	bool listed; /* of a version that has lists */
 	struct acc_came seen;
 	struct acc_buf head_bytes; /* the head's values point here */
 	size_t pending, rest;      /* bytes of the record last handed out: read; not read yet */
@@ -35,11 +38,18 @@ acc_is_stream(const void *head, size_t n)
 	       (n >= 2 && p[0] == 0x1f && p[1] == 0x8b);
 }
 
-/* acc_decode into rd->rec, which may be left open. */
+/* acc_decode into rd->rec, which may be left open. *told: it was no record, but told of a list. */
 static int64_t
-decode(struct acc_rd *rd, const uint8_t *p, size_t n, struct acc_err *e)
+decode(struct acc_rd *rd, const uint8_t *p, size_t n, bool *told, struct acc_err *e)
 {
 	const struct acc_rec *r = &rd->rec;
+	rd->lists.now = NULL;
+	*told = rd->listed && acc_is_listed(p, n);
+	if (*told) {
+		int64_t len = acc_decode_listed(p, n, &rd->rec, &rd->lists, &rd->shapes, e);
+		*told = rd->lists.now == NULL;
+		return len;
+	}
 	if (!rd->open)
 		return acc_decode_open(p, n, &rd->rec, &rd->shapes, NULL, e);
 	int64_t len = acc_decode_open(p, n, &rd->rec, &rd->shapes, &rd->rest, e);
@@ -89,13 +99,18 @@ next(struct acc_rd *rd, struct acc_err *e)
 		size_t n = acc_bytes_peek(rd->in, &p);
 		if (n > 0) {
 			struct acc_err bad = {0};
-			int64_t len = decode(rd, p, n, &bad);
+			bool told;
+			int64_t len = decode(rd, p, n, &told, &bad);
 			if (len < 0) {
 				bad.has_pos = true;
 				bad.pos += acc_bytes_pos(rd->in);
 				if (e != NULL && e->code == 0)
 					*e = bad;
 				return (int)len;
+			}
+			if (len > 0 && told) {
+				acc_bytes_skip(rd->in, (size_t)len);
+				continue;
 			}
 			if (len > 0) {
 				rd->pending = (size_t)len;
@@ -147,6 +162,7 @@ read_head(struct acc_rd *rd, struct acc_err *e)
 			"stream version %lld, newer than the %d that "
 			"this program reads: update acctools",
 			(long long)v, ACC_STREAM_V);
+	rd->listed = v >= ACC_STREAM_LISTED;
 	const struct acc_val *minor = acc_get(&rd->head, "", "minor"),
 			     *log = acc_get(&rd->head, "", "log");
 	const bool odd = minor != NULL && minor->type != ACC_V_INT;
@@ -241,7 +257,9 @@ acc_rd_next(struct acc_rd *rd, struct acc_rec **out, struct acc_err *e)
 		rd->n++;
 		*out = &rd->rec;
 		struct acc_err bad = {0};
-		if (acc_came_check(&rd->seen, &rd->rec, rd->shapes.holds, &bad) < 0) {
+		if ((rd->lists.now != NULL ? acc_came_listed(&rd->seen, &rd->rec, &rd->lists, &bad)
+					   : acc_came_check(&rd->seen, &rd->rec, rd->shapes.holds,
+						     &bad)) < 0) {
 			bad.has_pos = true;
 			bad.pos = acc_bytes_pos(rd->in);
 			rc = bad.code;
@@ -328,6 +346,7 @@ acc_rd_close(struct acc_rd *rd)
 	acc_rec_release(&rd->head);
 	acc_rec_release(&rd->rec);
 	acc_shapes_release(&rd->shapes);
+	acc_keylists_release(&rd->lists);
 	acc_came_release(&rd->seen);
 	acc_buf_release(&rd->head_bytes);
 	free(rd);

@@ -133,17 +133,15 @@ acc_rec_once(const struct acc_rec *r, struct acc_err *e)
 }
 
 int
-acc_shape_check(struct acc_shapes *sh, const struct acc_rec *r, struct acc_err *e)
+acc_shape_check(struct acc_shapes *sh, const struct acc_rec *r, uint64_t *hash, struct acc_err *e)
 {
 	const struct acc_shape *like = acc_shape_first(sh, r->kind, r->n);
 	for (uint32_t i = 0; like != NULL && i < r->n; i++)
 		if (!acc_key_same(like->key[i], r->f[i].key))
 			like = acc_shape_next(like, r->f, i + 1);
-	if (like != NULL)
-		return 0;
-	if (acc_rec_once(r, e) < 0)
+	if (like == NULL && acc_rec_once(r, e) < 0)
 		return ACC_EFORMAT;
-	acc_shape_new(sh, r);
+	*hash = like != NULL ? like->hash : acc_shape_new(sh, r);
 	return 0;
 }
 

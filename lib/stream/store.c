@@ -50,7 +50,6 @@ struct acc_store {
 	} way[2];      /* a backward call is read beside its forward call, which lies far from it */
 	unsigned last; /* of the ways */
 	struct acc_rec whole; /* of acc_store_rec */
-	struct acc_buf whole_bytes;
 };
 
 struct acc_store *
@@ -81,8 +80,7 @@ acc_store_close(struct acc_store *st)
 	acc_keys_release(&st->keys);
 	acc_rec_release(&st->raw_rec);
 	acc_rec_release(&st->whole);
-	struct acc_buf *const buf[] = {&st->raw, &st->out, &st->way[0].in, &st->way[1].in,
-		&st->whole_bytes};
+	struct acc_buf *const buf[] = {&st->raw, &st->out, &st->way[0].in, &st->way[1].in};
 	for (size_t i = 0; i < sizeof buf / sizeof *buf; i++)
 		acc_buf_release(buf[i]);
 	free(st->before);
@@ -91,16 +89,6 @@ acc_store_close(struct acc_store *st)
 		free(st->way[i].latest);
 	}
 	free(st);
-}
-
-/* n bytes; what is short is copied with more behind it than is meant, for which there is room. */
-static inline void
-copy(uint8_t *to, const void *from, size_t n)
-{
-	if (n <= KEYS_PAD)
-		memcpy(to, from, KEYS_PAD);
-	else
-		memcpy(to, from, n);
 }
 
 /* --- writing --- */
@@ -371,37 +359,37 @@ acc_store_get(struct acc_store *st, uint64_t at, struct acc_stored *out, struct 
 	return 0;
 }
 
-/* Bytes of a record with its keys spelt so, and what is copied beyond it. */
-static size_t
-bound(const struct acc_stored *r, const struct store_spelt *keys)
+static inline struct acc_field
+field(struct acc_str key, const struct store_value *v)
 {
-	size_t size = keys->at[r->n] + KEYS_PAD;
-	for (uint32_t i = 0; i < r->n; i++)
-		size += r->v[i].n;
-	return size;
+	return (struct acc_field){.key = key, .raw = v->p, .nraw = v->n};
 }
 
-/* Key i and its value at p, for which there is room. What is behind them. */
-static inline uint8_t *
-append(uint8_t *p, const struct store_spelt *keys, uint32_t i, const struct store_value *v)
+/* Room for n more. */
+static int
+room(struct acc_rec *out, uint64_t n, struct acc_field **f)
 {
-	const size_t n = keys->at[i + 1] - keys->at[i];
-	copy(p, keys->bytes + keys->at[i], n);
-	p += n;
-	copy(p, v->p, v->n);
-	return p + v->n;
+	if (n > ACC_MAX_FIELDS - out->n)
+		return ACC_ELIMIT;
+	*f = acc_rec_room(out, (uint32_t)n);
+	return *f == NULL ? ACC_ENOMEM : 0;
 }
 
 int
-acc_store_append(const struct acc_stored *r, struct acc_buf *out, struct acc_err *e)
+acc_store_push(const struct acc_stored *r, struct acc_rec *out)
 {
-	if (acc_buf_reserve(out, bound(r, &r->keys->own)) < 0)
-		return acc_nomem(e);
-	uint8_t *p = out->p + out->n;
-	for (uint32_t i = 0; i < r->n; i++)
-		p = append(p, &r->keys->own, i, &r->v[i]);
-	out->n = (size_t)(p - out->p);
-	return 0;
+	struct acc_field *f;
+	int rc = room(out, r->n, &f);
+	for (uint32_t i = 0; i < r->n && rc == 0; i++)
+		f[i] = field(r->keys->own[i], &r->v[i]);
+	out->n += rc == 0 ? r->n : 0;
+	return rc;
+}
+
+uint64_t
+acc_stored_shape(const struct acc_stored *r)
+{
+	return r->keys->shape;
 }
 
 /* Which of b's fields has the key of each of a's. */
@@ -418,32 +406,35 @@ find_same(struct store_keys *a, const struct store_keys *b)
 }
 
 int
-acc_store_append_pair(const struct acc_stored *a, const struct acc_stored *b, struct acc_buf *out,
-	uint32_t *n, struct acc_err *e)
+acc_store_push_pair(const struct acc_stored *a, const struct acc_stored *b, struct acc_rec *out,
+	uint64_t *which)
 {
-	uint8_t shared[ACC_MAX_FIELDS];
+	uint8_t shared[ACC_MAX_FIELDS], bits[ACC_MAX_FIELDS / 8 + 1];
 	struct store_keys *k = a->keys;
-	if (acc_buf_reserve(out, bound(a, &k->shared) + bound(b, &b->keys->own)) < 0)
-		return acc_nomem(e);
+	struct acc_field *f;
+	int rc = room(out, (uint64_t)a->n + b->n, &f);
+	if (rc < 0)
+		return rc;
 	if (k->other != b->keys)
 		find_same(k, b->keys);
-	*n = a->n + b->n;
 	memset(shared, 0, b->n);
-	uint8_t *p = out->p + out->n;
+	memset(bits, 0, a->n / 8 + 1);
+	struct acc_field *to = f;
 	for (uint32_t i = 0; i < a->n; i++) {
 		const uint32_t j = k->same[i];
 		const bool alike = j != ACC_NOID && !shared[j] && a->v[i].n == b->v[j].n &&
 				   acc_bytes_same(a->v[i].p, b->v[j].p, a->v[i].n);
 		if (alike) {
 			shared[j] = 1;
-			--*n;
+			bits[i / 8] |= (uint8_t)(1 << i % 8);
 		}
-		p = append(p, alike ? &k->shared : &k->own, i, &a->v[i]);
+		*to++ = field(alike ? k->shared[i] : k->own[i], &a->v[i]);
 	}
 	for (uint32_t j = 0; j < b->n; j++)
 		if (!shared[j])
-			p = append(p, &b->keys->own, j, &b->v[j]);
-	out->n = (size_t)(p - out->p);
+			*to++ = field(b->keys->own[j], &b->v[j]);
+	out->n += (uint32_t)(to - f);
+	*which = acc_hash(bits, a->n / 8 + 1);
 	return 0;
 }
 
@@ -451,22 +442,17 @@ int
 acc_store_rec(struct acc_store *st, uint64_t at, struct acc_rec **out, struct acc_err *e)
 {
 	struct acc_stored s;
+	struct acc_rec *r = &st->whole;
 	int rc = acc_store_get(st, at, &s, e);
-	struct acc_buf *b = &st->whole_bytes;
-	b->n = 0;
-	if (rc == 0 && acc_buf_reserve(b, 16 + (size_t)s.kind.n) < 0)
-		rc = acc_nomem(e);
 	if (rc < 0)
 		return rc;
-	b->p[b->n++] = 0x92; /* an array of two: kind and map */
-	b->n += acc_text_head(b->p + b->n, s.kind.n);
-	memcpy(b->p + b->n, s.kind.p, s.kind.n);
-	b->n += s.kind.n;
-	const uint8_t map[3] = {0xde, (uint8_t)(s.n >> 8), (uint8_t)s.n};
-	memcpy(b->p + b->n, map, sizeof map);
-	b->n += sizeof map;
-	rc = acc_store_append(&s, b, e);
-	int64_t len = rc < 0 ? rc : acc_decode_open(b->p, b->n, &st->whole, NULL, NULL, e);
-	*out = &st->whole;
-	return len < 0 ? (int)len : 1;
+	rc = acc_rec_start(r, s.kind);
+	if (rc == 0)
+		rc = acc_store_push(&s, r);
+	if (rc < 0)
+		return acc_rec_fail(e, rc);
+	rc = acc_raw_values(r, e);
+	r->shape = acc_stored_shape(&s);
+	*out = r;
+	return rc < 0 ? rc : 1;
 }

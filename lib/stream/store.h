@@ -3,8 +3,7 @@
  * Records that follow each other are much alike: they have the same keys, and most of their
  * values. So the keys are kept once, in memory, and of each record the values that differ from
  * the last under the same key, and from those of the other side of a pair, in segments of a few
- * records that can be read alone. They come back as the bytes of their fields, a prefix before
- * each key. */
+ * records that can be read alone. They come back as fields, a prefix before each key. */
 #ifndef STREAM_STORE_H
 #define STREAM_STORE_H
 
@@ -29,11 +28,15 @@ struct acc_stored {
 };
 /* Cheap where handles are visited in rising order. */
 int acc_store_get(struct acc_store *st, uint64_t at, struct acc_stored *out, struct acc_err *e);
-/* Its fields behind what is in out. */
-int acc_store_append(const struct acc_stored *r, struct acc_buf *out, struct acc_err *e);
-/* Of a pair, the fields of both sides, those that both have alike once, under "ab."; *n: how many. */
-int acc_store_append_pair(const struct acc_stored *a, const struct acc_stored *b,
-	struct acc_buf *out, uint32_t *n, struct acc_err *e);
+/* Its fields behind those of out, each with its value as bytes alone: see acc_raw_values. 0 or < 0, see
+ * acc_rec_fail. */
+int acc_store_push(const struct acc_stored *r, struct acc_rec *out);
+/* Of a pair, the fields of both sides, those that both have alike once, under "ab."; *which: a hash of which these
+ * are. */
+int acc_store_push_pair(const struct acc_stored *a, const struct acc_stored *b, struct acc_rec *out,
+	uint64_t *which);
+/* A hash of the kind and keys of a record. */
+uint64_t acc_stored_shape(const struct acc_stored *r);
 /* The same as a record, valid until the next call. */
 int acc_store_rec(struct acc_store *st, uint64_t at, struct acc_rec **out, struct acc_err *e);
 void acc_store_close(struct acc_store *st);

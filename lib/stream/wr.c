@@ -1,6 +1,7 @@
 #include "stream/codec.h"
 #include "acc/file.h"
 #include "io/crc.h"
+#include "stream/keylist.h"
 
 #include <stdlib.h>
 
@@ -13,6 +14,7 @@ struct acc_wr {
 	size_t summed;            /* bytes of it that are in */
 	uint32_t crc;             /* the checksum so far */
 	struct acc_shapes shapes; /* of records that no reader has seen */
+	struct acc_keylists lists;
 	uint64_t n;
 	struct acc_err bad; /* sticky: after a failure nothing more is written */
 };
@@ -60,12 +62,13 @@ put_blob(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e)
 static int
 put(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e)
 {
-	if (wr->bad.code == 0 && r->shape == 0 && !r->lost)
-		acc_shape_check(&wr->shapes, r, &wr->bad);
+	uint64_t shape = r->shape;
+	if (wr->bad.code == 0 && shape == 0 && !r->lost)
+		acc_shape_check(&wr->shapes, r, &shape, &wr->bad);
 	if (r->n > 0 && r->f[r->n - 1].v.type == ACC_V_BIN && r->f[r->n - 1].v.s.n >= BLOB)
 		return put_blob(wr, r, e);
 	if (wr->bad.code == 0)
-		acc_encode(r, &wr->buf, &wr->bad);
+		acc_encode_listed(r, shape, &wr->lists, &wr->buf, &wr->bad);
 	if (wr->buf.n >= FLUSH_AT)
 		return acc_wr_flush(wr, e);
 	return failed(wr, e);
@@ -128,15 +131,6 @@ acc_wr_pass(struct acc_wr *wr, const struct acc_rec *r, struct acc_rd *rd, struc
 }
 
 int
-acc_wr_bytes(struct acc_wr *wr, struct acc_str bytes, struct acc_err *e)
-{
-	wr->n++;
-	if (wr->bad.code == 0 && acc_buf_add(&wr->buf, bytes.p, bytes.n) < 0)
-		acc_nomem(&wr->bad);
-	return wr->buf.n >= FLUSH_AT ? acc_wr_flush(wr, e) : failed(wr, e);
-}
-
-int
 acc_wr_end(struct acc_wr *wr, int status, struct acc_err *e)
 {
 	sum(wr);
@@ -152,5 +146,6 @@ acc_wr_close(struct acc_wr *wr)
 		return;
 	acc_buf_release(&wr->buf);
 	acc_shapes_release(&wr->shapes);
+	acc_keylists_release(&wr->lists);
 	free(wr);
 }

@@ -30,11 +30,12 @@ import sys
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "examples")]
 
 import msgpack  # noqa: E402
 import torch  # noqa: E402
 
+from read_stream import records  # noqa: E402
 from recorder import Event  # noqa: E402
 from writers import Msprobe  # noqa: E402
 
@@ -684,7 +685,7 @@ def pack(raw, path, few, by="make_regress.py"):
     """Measured records as a small file. few: with the few elements that tell sums."""
     with gzip.GzipFile(path, "wb", 9, mtime=0) as z:
         n, ids = 0, {}
-        for kind, r in msgpack.Unpacker(io.BytesIO(raw), raw=False):
+        for kind, r in records(io.BytesIO(raw)):
             if kind in ("source", "data"):
                 continue
             if kind == "acc":

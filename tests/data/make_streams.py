@@ -33,7 +33,30 @@ every = ("tensor", {"name": "x", "seq": 0, "int": -5, "big": 2**63 + 5, "float":
 stream("every-type", [every])
 stream("status-1", [every], status=1)
 stream("unknown", [("x-mine", {"name": "kept", "x-key": 1}), ("novel", {"z": 1, "a": 2})], minor=7)
-stream("newer", [], v=3)
+stream("newer", [], v=4)
+
+
+def listed(name, items, n, minor=1, v=3):
+    """Of a stream by lists of keys: items as they stand there."""
+    out = msgpack.packb(["acc", {"v": v, "minor": minor, "log": ["made by hand"]}])
+    out += b"".join(msgpack.packb(item) for item in items)
+    out += msgpack.packb(["end", {"n": n, "st": 0, "crc32": 2**32 - 1}])[:-4]
+    with open(os.path.join(here, name + ".acc"), "wb") as f:
+        f.write(out + zlib.crc32(out).to_bytes(4, "big"))
+
+
+# The pairs of "shared", twice, the second with other values of some keys; between them one with its keys, and
+# one of another list, whose values are those of a key that both lists have.
+first = ["x", "tensor", "tensor", "name", "f32", [2, 300], 0.1, 0, 7, 0.5, 8, 3, "l" * 300]
+keys = ["name", "a.kind", "b.kind", "how", "ab.dtype", "ab.shape", "a.stat.max", "ab.step", "a.seq", "b.stat.max",
+        "b.seq", "b.rank", "x-long"]
+keys.insert(4, "ab.name")
+listed("by-list", [
+    [0, "pair", keys], [0, b"\xef\x3f"] + first,
+    ["finding", {"what": "x", "text": "between", "a.seq": 5}],
+    [1, "x-other", ["name", "a.seq", "x-new", "b.name"]], [1, b"\x0c", None, "z"], [0, b"\x01\x24", "y", 11, "s"],
+    [0, b"\x00\x00"], [1, b"\x00"],
+], 6)
 stream("lost", [every], n=2)
 stream("no-end", [every], end=False)
 stream("not-utf8", [("tensor", {"name": "x"})])

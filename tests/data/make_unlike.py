@@ -12,6 +12,9 @@ import tempfile
 
 import msgpack
 
+sys.path.insert(0, "examples")
+from read_stream import records  # noqa: E402
+
 OUT = "tests/data/unlike"
 SIDE = "bin/accdump-read %s | bin/accaudit 2>/dev/null | bin/accmetric -q"
 STACKLESS = "bin/accdump-read %s | LC_ALL=C sed s/stack/stbck/g | bin/accmetric -q"    # as of a recorder without stacks
@@ -42,7 +45,7 @@ def text(v):
 def write(name, command):
     got = subprocess.run(command, shell=True, check=True, stdout=subprocess.PIPE).stdout
     packed = io.BytesIO()
-    for kind, fields in msgpack.Unpacker(io.BytesIO(got), raw=False, max_buffer_size=0):
+    for kind, fields in records(io.BytesIO(got)):
         if kind == "acc":
             fields["log"] = ["made by make_unlike.py"]
         packed.write(msgpack.packb([kind, {k: text(v) for k, v in fields.items()}]))

@@ -127,7 +127,7 @@ check_head(struct tail *t, struct acc_err *e)
 	t->head = true;
 	const int64_t v = acc_get_int(&t->rec, "", "v", 0);
 	t->minor = acc_get_int(&t->rec, "", "minor", 0);
-	if (!acc_rec_is(&t->rec, "acc") || v < 1 || v > ACC_STREAM_V)
+	if (!acc_rec_is(&t->rec, "acc") || v < 1 || v > ACC_STREAM_PLAIN)
 		return acc_fail(e, ACC_EFORMAT, "no stream of records of this version");
 	return acc_dump_heard(t->k.c, acc_get(&t->rec, "", "log"), 0);
 }

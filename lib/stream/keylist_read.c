@@ -1,0 +1,191 @@
+/* Lists of keys, and records by them, from their bytes. */
+#include "stream/codec.h"
+#include "stream/item.h"
+#include "stream/keylist.h"
+
+/* The value that stands here becomes field g of a record, and the last under its key unless `keep` is
+ * false. */
+static inline int
+take_value(struct acc_cursor *c, struct acc_field *g, struct acc_last *last, bool keep,
+	struct acc_arena *m)
+{
+	enum { MOST = 2 + KEYLISTS_VALUE, SHORT = 16 };
+	const uint8_t *q = c->p + c->at;
+	struct acc_val v;
+	const bool near = c->n - c->at > MOST; /* so much can be read, and most values are short */
+	uint32_t n = near ? acc_common_value(q, &v) : 0;
+	bool array = false;
+	if (n == 0) {
+		const int rc = acc_take_value(c, &v, NULL);
+		if (rc <= 0)
+			return rc;
+		n = (uint32_t)(c->p + c->at - q);
+		array = v.type == ACC_V_INTS || v.type == ACC_V_TEXTS;
+	} else {
+		c->at += n;
+	}
+	const bool kept = keep && n <= KEYLISTS_VALUE;
+	if (keep)
+		last->have = kept;
+	if (kept) {
+		if (n <= SHORT && near)
+			memcpy(last->raw, q, SHORT);
+		else
+			memcpy(last->raw, q, n);
+		if (v.type == ACC_V_TEXT || v.type == ACC_V_BIN)
+			v.s.p = (char *)last->raw + (n - v.s.n);
+		last->n = n;
+		q = last->raw;
+	}
+	if (array) { /* its elements stand as long as the bytes */
+		struct acc_cursor own = {.p = q, .n = n, .e = c->e};
+		if (kept)
+			acc_arena_reset(&last->mem);
+		if (acc_take_value(&own, &v, kept ? &last->mem : m) <= 0)
+			return ACC_ENOMEM;
+	}
+	if (kept)
+		last->v = v;
+	g->v = v;
+	g->raw = q;
+	g->nraw = n;
+	return 1;
+}
+
+/* n values of a record of list k. */
+static int
+take_values(struct acc_cursor *c, const struct acc_keylist *k, const uint8_t *there,
+	struct acc_rec *r)
+{
+	struct acc_field *f = acc_rec_room(r, k->n);
+	if (f == NULL)
+		return acc_nomem(c->e);
+	for (uint32_t i = 0; i < k->n; i++) {
+		struct acc_last *last = k->last[i];
+		f[i].key = k->key[i];
+		if ((there[i / 8] >> i % 8 & 1) != 0) {
+			const int rc = take_value(c, &f[i], last, !k->same[i], &r->mem);
+			if (rc <= 0)
+				return rc;
+		} else if (last->have) {
+			f[i].v = last->v;
+			f[i].raw = last->raw;
+			f[i].nraw = last->n;
+		} else {
+			return acc_fail_at(c->e, ACC_EFORMAT, c->at,
+				"a record leaves out its '%.*s', which no record before it has",
+				ACC_PRS(k->key[i]));
+		}
+	}
+	r->n = k->n;
+	return 1;
+}
+
+static int
+take_list(struct acc_cursor *c, uint64_t kind, struct acc_rec *r)
+{
+	struct acc_item it;
+	struct acc_str name;
+	int rc = acc_take_bytes(c, kind, &name);
+	if (rc <= 0 || (rc = acc_take(c, &it)) <= 0)
+		return rc;
+	if (it.type != ARRAY)
+		return acc_fail_at(c->e, ACC_EFORMAT, c->at, "a list of keys is none");
+	if (it.u > ACC_MAX_FIELDS)
+		return acc_fail_at(c->e, ACC_ELIMIT, c->at, "record of more than %d fields",
+			ACC_MAX_FIELDS);
+	struct acc_field *f = NULL;
+	if (acc_rec_start(r, name) < 0 || (f = acc_rec_room(r, (uint32_t)it.u)) == NULL)
+		return acc_nomem(c->e);
+	for (uint32_t i = 0; i < it.u; i++) {
+		f[i] = (struct acc_field){.raw = NULL};
+		rc = acc_take_text(c, &f[i].key, "a key");
+		if (rc <= 0)
+			return rc;
+		r->n++;
+	}
+	return c->at > ACC_MAX_RECORD ? acc_too_long(c) : 1;
+}
+
+static int
+new_list(struct acc_keylists *ls, struct acc_rec *r, struct acc_shapes *sh, uint64_t number,
+	struct acc_err *e)
+{
+	int rc;
+	if (number != ls->n)
+		return acc_fail_at(e, ACC_EFORMAT, 0,
+			"a list of keys is not the next: were records lost?");
+	if (!acc_keylist_may(r->kind))
+		return acc_fail_at(e, ACC_EFORMAT, 0,
+			"a list of keys for '%.*s' records, which have none", ACC_PRS(r->kind));
+	if (acc_rec_once(r, e) < 0)
+		return ACC_EFORMAT;
+	const uint64_t shape = acc_shape_new(sh, r);
+	if (shape == 0)
+		return acc_nomem(e);
+	if (acc_keylist_new(ls, r, shape, &rc) == NULL)
+		return rc < 0 ? acc_nomem(e)
+			      : acc_fail_at(e, ACC_ELIMIT, 0,
+					"more than %d lists of keys, or %d keys in them",
+					KEYLISTS_MOST, KEYLISTS_KEYS);
+	return 0;
+}
+
+static bool
+bits_right(const uint8_t *there, uint32_t n, uint64_t values)
+{
+	for (uint32_t i = 0; i < (n + 7) / 8; i++)
+		values -= (uint64_t)__builtin_popcount(there[i]);
+	return values == 0 && (n % 8 == 0 || there[n / 8] >> n % 8 == 0);
+}
+
+int64_t
+acc_decode_listed(const void *buf, size_t len, struct acc_rec *r, struct acc_keylists *ls,
+	struct acc_shapes *sh, struct acc_err *e)
+{
+	struct acc_cursor c = {.p = buf, .n = len, .e = e};
+	struct acc_item all, number, it;
+	int rc = acc_take(&c, &all);
+	ls->now = NULL;
+	if (rc <= 0 || (rc = acc_take(&c, &number)) <= 0)
+		return rc;
+	if (number.type != INTEGER || number.negative)
+		return acc_fail_at(e, ACC_EFORMAT, 0, "not a record: neither a kind nor a list");
+	if ((rc = acc_take(&c, &it)) <= 0)
+		return rc;
+	if (all.u == 3 && it.type == STRING) {
+		rc = take_list(&c, it.u, r);
+		if (rc <= 0)
+			return rc;
+		rc = new_list(ls, r, sh, number.u, e);
+		return rc < 0 ? rc : (int64_t)c.at;
+	}
+	if (it.type != BINARY || all.u < 2)
+		return acc_fail_at(e, ACC_EFORMAT, 0,
+			"not a record: nothing says which of its values are there");
+	if (number.u >= ls->n)
+		return acc_fail_at(e, ACC_EFORMAT, 0,
+			"a record of a list of keys that has not come: were records lost?");
+	const struct acc_keylist *k = ls->v[number.u];
+	struct acc_str there = {0};
+	if ((rc = acc_take_bytes(&c, it.u, &there)) <= 0)
+		return rc;
+	if (it.u != (k->n + 7) / 8 || !bits_right((const uint8_t *)there.p, k->n, all.u - 2))
+		return acc_fail_at(e, ACC_EFORMAT, 0,
+			"a record has other values than its list has keys");
+	if (c.n - c.at < all.u - 2)
+		return 0;
+	acc_arena_reset(&r->mem);
+	r->kind = k->kind;
+	r->n = 0;
+	r->lost = false;
+	rc = take_values(&c, k, (const uint8_t *)there.p, r);
+	if (rc <= 0)
+		return rc;
+	if (c.at > ACC_MAX_RECORD)
+		return acc_too_long(&c);
+	r->shape = k->shape;
+	ls->now = k;
+	ls->there = (const uint8_t *)there.p;
+	return (int64_t)c.at;
+}
