@@ -341,7 +341,8 @@ inner(struct reader *rd, struct shell_words *w)
 {
 	for (uint32_t i = 0; i + 1 < w->n; i++) {
 		struct acc_shell_word c = w->w[i + 1];
-		bool text = c.quoted && c.s.n > 0 && memchr(c.s.p, ' ', c.s.n) != NULL;
+		bool text = c.quoted && c.s.n > 0 && memchr(c.s.p, ' ', c.s.n) != NULL &&
+			    !acc_shell_several(c.s);
 		if (!text ||
 			(!acc_str_is(w->w[i].s, "-c") && memmem(c.s.p, c.s.n, ".py ", 4) == NULL))
 			continue;

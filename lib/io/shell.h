@@ -38,4 +38,8 @@ struct acc_shell_hooks {
  * quote is not closed. Limits: 16 MiB of text, 64 nested blocks, 65,536 words a command. */
 int acc_shell_read(const char *text, size_t n, const struct acc_shell_hooks *h, struct acc_err *e);
 
+/* Does a text hold more than one command? Of bash -c TEXT such a word is handed on as it is; what one command says is
+ * handed on as words of that around it. */
+bool acc_shell_several(struct acc_str text);
+
 #endif

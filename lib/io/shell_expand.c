@@ -458,3 +458,13 @@ acc_shell_arithmetic(struct shell *sh, struct acc_str s, int64_t *out)
 	*out = v[0];
 	return nv == 1;
 }
+
+bool
+acc_shell_several(struct acc_str text)
+{
+	while (text.n > 0 && (text.p[text.n - 1] == ' ' || text.p[text.n - 1] == '\n'))
+		text.n--;
+	return text.n > 0 &&
+	       (memchr(text.p, '\n', text.n) != NULL || memchr(text.p, ';', text.n) != NULL ||
+		       memmem(text.p, text.n, "&&", 2) != NULL);
+}

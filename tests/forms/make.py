@@ -2,7 +2,7 @@
 """Makes the files here and `table`: a small file of each form of log, and of configuration, that is read.
 
 A row of the table: file, format, form, writer and version, where its layout is from, and what is right: of curves
-TAG N STEP VALUE STEP VALUE (how many points, the first and the last), of parameters KEY=VALUE. The numbers are those
+TAG N STEP VALUE STEP VALUE (how many points, the first and the last; no TAG: none is called so), of parameters KEY=VALUE. The numbers are those
 of the formulas below, not of a reader. accdump-read --list prints the forms.
 """
 import os
@@ -454,6 +454,49 @@ form("blanks.csv", "log", "names with blanks", "anybody", "a table whose steps h
 form("howlong.csv", "csv", "episodes and how long each was", "anybody", "-", "reward 5 6001 -10.5 7 -6.5",
      "episode,reward,steps,win\n" + lines(lambda i: f"{(6001, 6002, 6003, 6, 7)[i - 1]},{i - 11.5},{(3602, 1126, 2072, 391, 7)[i - 1]},0", range(1, 6)))
 form("variable.sh", "shell", "a script in a variable", "anybody", "-", "alpha=0.5", "#!/bin/bash\nfor s in *.py; do\n  python3 $s --alpha 0.5\ndone\n")
+form("prose.log", "log", "texts that are printed between its lines", "anybody", "an answer's steps, an amount",
+     "grpo_loss 12 1 -0.25 12 0.5; and_kl 12 1 0.01 12 0.12",
+     "=== Epoch 1/2 ===\n" + "".join(
+         ("=== Epoch 2/2 ===\n**Step 3:**\n" if i == 6 else "") +
+         f"grpo_loss is {(-.25, '-0.0', '-0.0', .5)[i % 4]} and kl is {(i + 1) * .01:.2f}\n" +
+         {1: "**Step 1:** Find how many pens she buys: 45 pens / 5 pens = 9\n**Answer:** She drives 62.5 km\n",
+          3: "slow: 40.0s, steps=138\n", 8: "Step 2: The price of the first 3 is 4 and of the others 5\n"}.get(i, "")
+         for i in range(12)))
+form("saved.log", "log", "lines that tell what was saved", "anybody", "no points of a curve",
+     "D_Loss 3 1 1.5 3 1; G_Loss 3 1 0.5 3 0.75; Val_G_Loss 3 1 0.75 3 0.5; no eval_loss",
+     "".join(f"[GAN] Epoch {e}/3 D Loss: {d} G Loss: {g} | Val G Loss: {v}\n" +
+             (f"Saved the best generator at epoch {e} with val G loss {v}\n" if e != 2 else "")
+             for e, d, g, v in ((1, 1.5, .5, .75), (2, 1.25, .625, .875), (3, 1.0, .75, .5))))
+form("onmt.log", "log", "evaluations behind steps without a loss", "OpenNMT-py 2", "report_manager",
+     "xent 4 50 3.29 200 2.81; Validation_perplexity 2 100 5.5 200 4.5; Validation_accuracy 2 100 44.5 200 48.5",
+     "".join(f"[2026-05-08 04:06:17,722 INFO] Step {i * 50}/100000; acc:  1{i}.00; ppl: 2{5 - i}.87; xent: {x}; lr: 1.00000;"
+             f" 1127{i}/8704 tok/s;      {i * 5 - 1} sec\n" +
+             (f"[2026-05-08 04:06:28,463 INFO] Validation perplexity: {6.5 - i / 2}\n"
+              f"[2026-05-08 04:06:28,463 INFO] Validation accuracy: {40.5 + 2 * i}\n" if i % 2 == 0 else "")
+             for i, x in ((1, 3.29), (2, 3.01), (3, 2.91), (4, 2.81))))
+form("shell.sh", "shell", "a script within a command", "bash -lc, sh -c", "within a container",
+     "NCCL_DEBUG=WARN; PYTHONUNBUFFERED=1; hidden_dim=512",
+     """#!/bin/bash
+export NCCL_DEBUG=WARN
+apptainer exec --nv "${BINDS[@]}" --pwd "$PWD" "$IMG" \\
+  bash -lc '
+    export PYTHONUNBUFFERED=1
+    stdbuf -oL python -u -m pkg.train \\
+      --hidden_dim 512 \\
+    2>&1
+  '
+""")
+form("headless.txt", "csv", "a table with tabs, called otherwise", "anybody", "no column of steps, a tab at the end",
+     "total_loss 4 1 46.5 4 40.5; ctc_loss 4 1 9.5 4 8.25",
+     "total loss\tscore loss\tctc loss\t\n" +
+     "".join(f"{48.5 - 2 * i}\t0.{i}25\t{c}\t\n" for i, c in ((1, 9.5), (2, 9.25), (3, 8.5), (4, 8.25))))
+form("decibel.log", "log", "a unit that sticks to its number", "anybody", "dB", "loss 3 1 0.375 3 0.25; Average_PSNR 3 1 18.25 3 19.5",
+     "".join(f"<epoch: {i}, lr:1.000e-04> loss: {v}\n<epoch: {i}, Average PSNR : {q}dB>\n"
+             for i, v, q in ((1, .375, 18.25), (2, .3125, 18.75), (3, .25, 19.5))))
+form("again.log", "log", "two runs of a Trainer in one file", "transformers 4.30", "counted on, which is said", "loss 5 1 1.5 5 0.25",
+     "".join(f"{{'loss': {v}, 'learning_rate': 1e-05, 'epoch': {e}}}\n" +
+             ("{'train_runtime': 3.5, 'train_loss': 1.25, 'epoch': 1.5}\n" if e == 1.5 else "")
+             for v, e in ((1.5, .5), (1.25, 1.0), (1.0, 1.5), (.5, .5), (.25, 1.0))))
 with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
     for row in sorted(ROWS):
         f.write("\t".join(c or "-" for c in row) + "\n")

@@ -14,6 +14,8 @@
 
 #include <stdlib.h>
 
+enum { SCRIPTS = 8 }; /* within each other; nobody writes more */
+
 struct script {
 	struct params ps;
 	struct acc_err *e;
@@ -26,6 +28,9 @@ struct script {
 	char left_word[64];
 	unsigned passed; /* commands that are perhaps reached, and not read; the first: */
 	uint32_t passed_line;
+	unsigned depth; /* of scripts that are a word of a command, as bash -c '...' has it: */
+	uint32_t above; /* lines before this one's first; */
+	bool unsure;    /* perhaps it is not run */
 };
 
 static int
@@ -40,9 +45,9 @@ put(struct script *sc, struct acc_str key, struct acc_str value, uint32_t line, 
 		acc_param_fold(name, key.n);
 	const struct param p = {.key = {name, key.n},
 		.value = value,
-		.line = line,
+		.line = line + sc->above,
 		.dialect = d,
-		.maybe = maybe,
+		.maybe = maybe || sc->unsure,
 		.command = d == DIALECT_EXPORT ? 0 : sc->commands};
 	return acc_params_add(&sc->ps, &p, sc->e);
 }
@@ -185,7 +190,7 @@ leave(struct script *sc, const struct acc_shell_word *w)
 {
 	if (w->s.n == 0 || w->open || sc->left++ > 0)
 		return;
-	sc->left_line = w->line;
+	sc->left_line = w->line + sc->above;
 	snprintf(sc->left_word, sizeof sc->left_word, "%.*s", w->s.n < 60 ? (int)w->s.n : 60,
 		w->s.p);
 }
@@ -253,6 +258,21 @@ only_shows(struct acc_str s)
 	return false;
 }
 
+/* bash -lc 'export A=1; python train.py': is w[0] such a shell, with a script behind it? */
+static bool
+is_shell(const struct acc_shell_word *w, uint32_t n)
+{
+	static const char *const names[] = {"bash", "sh", "zsh", "dash", "/bin/bash", "/bin/sh",
+		"/usr/bin/bash"};
+	bool known = false;
+	for (size_t i = 0; n > 2 && i < sizeof names / sizeof *names; i++)
+		known = known || acc_str_is(w[0].s, names[i]);
+	/* What one command says has become words. */
+	return known && w[1].s.n > 1 && w[1].s.p[0] == '-' && w[1].s.p[1] != '-' &&
+	       w[1].s.p[w[1].s.n - 1] == 'c' && w[2].s.n > 0 &&
+	       memchr(w[2].s.p, ' ', w[2].s.n) != NULL;
+}
+
 /* "docker run --gpus all -e A=1 IMAGE python train.py": what a container is told is no setting of the training, but for
  * its variables. How many words it takes, or < 0; 0 where nothing that starts a training is in it. */
 static int64_t
@@ -264,7 +284,8 @@ container(struct script *sc, const struct acc_shell_word *w, uint32_t n, bool ma
 	bool known = false;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		known = known || acc_str_is(w[0].s, names[i]);
-	while (known && at < n && !is_launcher(w[at].s) && !is_trainer(w[at].s))
+	while (known && at < n && !is_launcher(w[at].s) && !is_trainer(w[at].s) &&
+		!is_shell(w + at, n - at))
 		at++;
 	if (!known || at == n)
 		return 0;
@@ -295,6 +316,35 @@ is_script(const struct acc_shell_word *w, uint32_t i)
 	       (acc_str_is(w[i - 1].s, "python") || acc_str_is(w[i - 1].s, "python3"));
 }
 
+static int command(void *arg, const struct acc_shell_word *w, uint32_t n, bool maybe);
+static int variable(void *arg, struct acc_str name, const struct acc_shell_word *value, bool maybe);
+static int passed(void *arg, uint32_t line);
+
+/* The script that a word is. */
+static int
+script_word(struct script *sc, const struct acc_shell_word *w, bool maybe)
+{
+	const struct acc_shell_hooks h = {command, variable, NULL, passed, sc};
+	const uint32_t above = sc->above;
+	const bool unsure = sc->unsure;
+	if (sc->depth == SCRIPTS) {
+		leave(sc, w);
+		return 0;
+	}
+	sc->depth++;
+	sc->above += w->line - 1;
+	sc->unsure = unsure || maybe || w->maybe;
+	int rc = acc_shell_read(w->s.p, w->s.n, &h, sc->e);
+	sc->depth--;
+	sc->above = above;
+	sc->unsure = unsure;
+	if (rc != ACC_EFORMAT)
+		return rc;
+	*sc->e = (struct acc_err){0}; /* a quote that is not closed: no script */
+	leave(sc, w);
+	return 0;
+}
+
 static int
 command(void *arg, const struct acc_shell_word *w, uint32_t n, bool maybe)
 {
@@ -306,6 +356,11 @@ command(void *arg, const struct acc_shell_word *w, uint32_t n, bool maybe)
 		return (int)outer;
 	w += outer;
 	n -= (uint32_t)outer;
+	for (uint32_t i = 0; i < n; i++)
+		if (is_shell(w + i, n - i)) {
+			int rc = options(sc, w, i, DIALECT_LAUNCH, maybe);
+			return rc < 0 ? rc : script_word(sc, &w[i + 2], maybe);
+		}
 	uint32_t at = n;
 	for (uint32_t i = 0; i < n && at == n; i++) {
 		bool module = i > 0 && acc_str_is(w[i - 1].s, "-m");
@@ -380,7 +435,7 @@ static int
 passed(void *arg, uint32_t line)
 {
 	struct script *sc = arg;
-	sc->passed_line = sc->passed++ == 0 ? line : sc->passed_line;
+	sc->passed_line = sc->passed++ == 0 ? line + sc->above : sc->passed_line;
 	return 0;
 }
 

@@ -587,7 +587,9 @@ probe(const struct acc_probe *p)
 		return named ? 70 : 40;
 	if (named && find_part(f, n, part_steps) >= 0)
 		return 60;
-	return named && find(f, n, weak_steps) == 0 ? 50 : named && has_loss(f, n) ? 30 : 0;
+	if (named && find(f, n, weak_steps) == 0)
+		return 50;
+	return has_loss(f, n) && (named || acc_csv_numbers(head, head + p->nhead, n)) ? 30 : 0;
 }
 
 const struct acc_dump acc_dump_curve_csv = {

@@ -24,4 +24,7 @@ char acc_csv_divides(const char *p, const char *end);
 /* How often a number of this column falls, in a file's first bytes. */
 unsigned acc_csv_falls(const char *head, const char *end, int column);
 
+/* Are the first rows below the names n cells of numbers each, or empty? */
+bool acc_csv_numbers(const char *head, const char *end, size_t n);
+
 #endif

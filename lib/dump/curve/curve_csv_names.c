@@ -99,3 +99,29 @@ acc_csv_falls(const char *head, const char *end, int column)
 	}
 	return fell;
 }
+
+bool
+acc_csv_numbers(const char *head, const char *end, size_t n)
+{
+	enum { ENOUGH = 3 };
+	const char sep = acc_csv_divides(head, end);
+	const char *p = memchr(head, '\n', (size_t)(end - head)), *nl;
+	size_t rows = 0;
+	for (; p != NULL && rows < ENOUGH &&
+		(nl = memchr(p + 1, '\n', (size_t)(end - p) - 1)) != NULL;
+		p = nl, rows++) {
+		size_t k = 0;
+		for (const char *q = p + 1, *stop; q <= nl; q = stop + 1, k++) {
+			struct acc_literal v;
+			stop = memchr(q, sep, (size_t)(nl - q));
+			stop = stop == NULL ? nl : stop;
+			const struct acc_str cell = acc_str_trim(
+				(struct acc_str){q, (uint32_t)(stop - q)});
+			if (cell.n > 0 && !acc_literal_all(cell, &v))
+				return false;
+		}
+		if (k != n)
+			return false;
+	}
+	return rows == ENOUGH;
+}

@@ -53,6 +53,7 @@ struct log_guess {
 	bool ordinal;               /* lines of an epoch name that alone, and are counted: */
 	uint64_t counted_key;       /* those with this loss */
 	uint64_t step_keys[8];      /* names in lines with a step, by their hashes; */
+	bool step_named;            /* there are such, */
 	bool has_step_keys;         /* a loss among them */
 	bool coarse, stepped_boxes; /* boxes have a step: one that is rounded; one at all */
 	bool epoch_boxes;           /* they have an epoch */
@@ -122,11 +123,13 @@ struct log_unread {
 
 struct log_reader {
 	struct curves cv;
-	bool dry;       /* only find out what the log holds: nothing is handed on */
-	uint64_t found; /* a bit for each grammar that a line was of */
-	bool trainer;   /* a line of a trainer's own occurs: others' numbers are no curves
+	bool dry;          /* only find out what the log holds: nothing is handed on */
+	uint64_t found;    /* a bit for each grammar that a line was of */
+	bool trainer;      /* a line of a trainer's own occurs: others' numbers are no curves
 			    * of their own right */
-	bool dicts;     /* lines that are dicts hold a loss: those without one are of it, too */
+	double dict_epoch; /* of the last one that has a loss and no step; how often it fell: */
+	unsigned dict_falls;
+	bool dicts; /* lines that are dicts hold a loss: those without one are of it, too */
 	uint64_t line;
 	uint64_t points;
 	bool has_step;
@@ -143,8 +146,8 @@ struct log_reader {
 	struct log_count count;
 	struct log_training_bar bar;
 	struct log_held held;
-	int64_t first_step;        /* of a dry run: where a list before the first step belongs */
-	bool kept;                 /* something of this line waits for its step */
+	int64_t first_step; /* of a dry run: where a list before the first step belongs */
+	bool kept; /* something of this line waits for its step, or it is known to be of no curve */
 	struct log_unread *unread; /* NULL: nobody asks */
 	int by;                    /* the grammar that knew the last line; -1: none did */
 	uint64_t losses;           /* numbers called a loss, so far */

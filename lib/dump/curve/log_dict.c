@@ -2,7 +2,8 @@
  *
  *	{'loss': 1.6693, 'learning_rate': 1.9777e-05, 'epoch': 0.23}
  *	{'loss': '1.669', 'learning_rate': '1.978e-05', 'epoch': '0.23'}
-XX */
+ */
+#include "dump/ctx.h"
 #include "dump/curve/log_place.h"
 
 /* A line holds one dict; before it may stand a few other braces, each of which is tried up to the
@@ -203,6 +204,21 @@ note_late(struct log_reader *g, const struct pair *f, int n)
 	g->bar.line = all;
 }
 
+/* The Trainer's epoch, a fraction, which falls where the file holds another run: its steps are not known. */
+static void
+note_fall(struct log_reader *g, const struct pair *f, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (!acc_str_is(f[i].key, "epoch"))
+			continue;
+		if (!g->dry && g->dict_epoch > f[i].v.v && g->dict_falls++ == 0)
+			acc_dump_note(g->cv.c, g->path,
+				"line %llu: the epoch falls from %g to %g: another run? the lines are counted on",
+				(unsigned long long)g->line, g->dict_epoch, f[i].v.v);
+		g->dict_epoch = f[i].v.v;
+	}
+}
+
 /* Hand the numbers on. step: as the line has it, or NULL. */
 static int
 put(struct log_reader *g, struct pair *f, int n, const int64_t *step, bool train, const char *mode,
@@ -215,6 +231,8 @@ put(struct log_reader *g, struct pair *f, int n, const int64_t *step, bool train
 	const bool held = !at.has_step && !at.has_epoch && g->bar.of > 0;
 	if (held && train)
 		note_late(g, f, n);
+	if (!at.has_step && train)
+		note_fall(g, f, n);
 	int rc = acc_log_let_go(g, g->bar.seen ? g->bar.n : g->ordinal, e);
 	if (at.has_step || at.has_epoch) {
 		through = acc_log_through(g, &at, *mode != '\0');

@@ -107,26 +107,6 @@ leading(struct acc_str s, int64_t *k, int64_t *of, bool *bar)
 	return *bar || (p < end && *p == ',');
 }
 
-/* Does a line tell of an epoch that was, as "Loaded the model from epoch 5"? */
-static bool
-looks_back(struct acc_str s, const struct log_place *at)
-{
-	struct acc_str before = {s.p, at->parts > 0 ? (uint32_t)(at->part[0].p - s.p) : 0};
-	return acc_str_is(acc_log_last_word(acc_str_trim(before)), "from");
-}
-
-/* Does it tell of something that came to pass then, as "Early stopping triggered at epoch 45", and heads nothing? */
-static bool
-tells(struct acc_str s)
-{
-	static const char *const words[] = {"topping", "topped", "est model", "est epoch",
-		"est result", "est score", "aving", "aved", "oading", "oaded", "esum", "onverged"};
-	bool found = false;
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		found = found || acc_log_find(s, words[i]) != NULL;
-	return found;
-}
-
 /* A line with nothing but a place says where the lines behind it are, which name none. */
 static bool
 settle_place(struct log_reader *g, struct acc_str s, struct log_place *at, const struct log_pair *f,
@@ -239,13 +219,17 @@ note_again(struct log_reader *g, struct acc_str s, const struct log_pair *f, int
 	if (leading(acc_str_trim(s), &k, &of, &bar) && bar)
 		return;
 	const uint64_t key = acc_hash(f[i].key.p, f[i].key.n);
+	/* A line without a place of its own is another where any number is. */
+	double value = f[i].v.v;
+	for (int j = 0; j < n && u->borrowed; j++)
+		value += j != i ? f[j].v.v : 0;
 	u->again += u->has_before && u->before == step && u->before_rank == rank &&
-		    u->before_key == key && u->before_value != f[i].v.v;
+		    u->before_key == key && u->before_value != value;
 	u->has_before = true;
 	u->before = step;
 	u->before_rank = rank;
 	u->before_key = key;
-	u->before_value = f[i].v.v;
+	u->before_value = value;
 }
 
 /* "Score at iteration 3100 is 0.94": the words before the place. Deeplearning4j's score is the loss. */
@@ -273,6 +257,7 @@ of_steps(struct log_guess *u, const struct log_pair *f, int n, bool put)
 		uint64_t *w = &u->step_keys[h >> 6 & 7];
 		found = found || (*w & bit) != 0;
 		*w |= put ? bit : 0;
+		u->step_named = u->step_named || put;
 		u->has_step_keys = u->has_step_keys || (put && is_loss(&f[i]));
 	}
 	return found;
@@ -467,7 +452,7 @@ settle_episode(struct log_guess *u, struct log_place *at)
 static bool
 evaluated(const struct log_reader *g, struct acc_str s, const struct log_pair *f, int n)
 {
-	return n == 1 && g->has_step && g->guess.has_step_keys && !f->v.integer &&
+	return n == 1 && g->has_step && g->guess.step_named && !f->v.integer &&
 	       *acc_log_mode(f->key) != '\0' && acc_str_trim(acc_log_from(s, f->end)).n == 0;
 }
 
@@ -508,12 +493,17 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	if (acc_log_find(s, "epoch results:") != NULL)
 		return 0;
 	bool found = acc_log_place(s, &at);
-	if (found && looks_back(s, &at))
+	if (found && acc_log_looks_back(s, &at)) {
+		g->guess.below = false;
+		g->kept = true;
 		return 0;
+	}
 	int n = acc_log_pairs(s, f, LOG_PAIRS);
 	settle_episode(&g->guess, &at);
 	note_rank(g, f, n);
 	n = curves_of(s, f, n, &at);
+	if (found && acc_log_is_prose(s, &at, f, n))
+		return 0;
 	int rc = below(g, s, f, n, found, e);
 	if (rc != 0)
 		return rc;
@@ -523,7 +513,7 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	if (n == 0)
 		g->guess.announced = announced;
 	g->guess.evaluates = announced || (g->guess.evaluates && !(n == 0 && found));
-	if (n == 0 && found && tells(s))
+	if (n == 0 && found && acc_log_tells(s))
 		return 0;
 	if (n == 0 && found && g->has_step && *acc_log_mode(s) != '\0')
 		stand(&g->guess, g->step, acc_log_mode(s));

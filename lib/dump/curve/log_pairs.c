@@ -39,7 +39,9 @@ acc_log_number(const char *p, const char *end, struct acc_literal *v)
 	/* Of 1.2GiB, 3/100, 10:30 and 1,234 it is a part. The point of a sentence is none. */
 	if (q < end && *q == '.' && q + 1 < end && q[1] != ' ')
 		return NULL;
-	if (q < end && *q != '.' && (word_char(*q) || *q == ':'))
+	/* 18.33dB */
+	const char *unit = end - q > 1 && q[0] == 'd' && q[1] == 'B' ? q + 2 : q;
+	if (unit < end && *unit != '.' && (word_char(*unit) || *unit == ':'))
 		return NULL;
 	if (end - q > 3 && *q == ',' && digit(q[1]) && digit(q[2]) && digit(q[3]))
 		return NULL;

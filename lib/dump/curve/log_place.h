@@ -33,6 +33,12 @@ int64_t acc_count_through(struct log_count *c, const struct log_place *at);
 bool acc_log_is_step(const struct log_pair *f);
 /* "val/" or "test/" if words before the line's numbers say that it evaluates; else "". */
 const char *acc_log_mode(struct acc_str s);
+/* log_prose.c: what has a place and is no line of training. It tells of an epoch that was; it tells what came to pass,
+ * and heads nothing; it is a text, or an amount. */
+bool acc_log_looks_back(struct acc_str s, const struct log_place *at);
+bool acc_log_tells(struct acc_str s);
+bool acc_log_is_prose(struct acc_str s, const struct log_place *at, const struct log_pair *f,
+	int n);
 /* "[rank3]:" and "[default3]:", as torchrun puts before each line of a process: *rank, and the
  * rest of the line. */
 bool acc_log_rank(struct acc_str *s, int64_t *rank);
