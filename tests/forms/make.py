@@ -497,6 +497,16 @@ form("again.log", "log", "two runs of a Trainer in one file", "transformers 4.30
      "".join(f"{{'loss': {v}, 'learning_rate': 1e-05, 'epoch': {e}}}\n" +
              ("{'train_runtime': 3.5, 'train_loss': 1.25, 'epoch': 1.5}\n" if e == 1.5 else "")
              for v, e in ((1.5, .5), (1.25, 1.0), (1.0, 1.5), (.5, .5), (.25, 1.0))))
+form("before.log", "log", "numbers before their epoch's line", "anybody", "an evaluation, then the epoch",
+     "train_loss 4 1 1.75 4 1; eval_loss 4 1 0.875 4 0.5; val_acc 4 1 0.55 4 0.7",
+     "".join(f"val_loss: {1 - i / 8:.4f} val_acc: {.5 + .05 * i:.2f}\nEpoch {i}: train_loss {2 - i / 4:.4f}\n" for i in (1, 2, 3, 4)))
+form("closed.log", "log", "an epoch's line that closes it", "anybody", "nothing else in it",
+     "train_loss 4 1 1.75 4 1; eval_loss 4 1 0.875 4 0.5",
+     "".join(f"train loss: {2 - i / 4:.4f}\nval loss: {1 - i / 8:.4f}\nEpoch {i}/4 finished\n" for i in (1, 2, 3, 4)))
+form("loose.log", "log", "losses without a step beside such with one", "anybody", "of no epoch: not understood",
+     "avg_loss 8 1 1.875 8 1; no policy_loss",
+     "".join((f"=== Epoch {i // 4 + 1}/2 ===\n" if i % 4 == 0 else "") +
+             f"policy_loss: {.5 - i / 16} value_loss: 0.{i + 1}25\n[step {i + 1}] avg_loss={1.875 - i / 8}\n" for i in range(8)))
 with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
     for row in sorted(ROWS):
         f.write("\t".join(c or "-" for c in row) + "\n")

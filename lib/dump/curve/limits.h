@@ -11,6 +11,9 @@ enum { LOG_AGAIN_SHARE = 4 };
 /* Epochs over which steps went on, so that a fall of them is a run begun again, no new count: one may be chance, where
  * the epoch that is logged first is a part of one. */
 enum { LOG_ONWARD = 2 };
+/* Places with the same numbers before them, so that those are of it: two are what an evaluation before the training and one
+ * behind its first epoch look like; none may be without. */
+enum { LOG_BEHIND_LEAST = 3 };
 /* A pattern is advised that reads at least so many lines, and 4 of 5 of those that have a loss; what it reads is said. */
 enum { LOG_LINES_ENOUGH = 3, LOG_LINES_MISSED = 5 };
 

@@ -137,7 +137,7 @@ read_lines(struct log_reader *g, struct acc_bytes *b, struct acc_err *e)
 	if (rc == 0)
 		acc_curve_grown(g->cv.c, b, g->path);
 	acc_log_array_end(g);
-	if (rc >= 0)
+	if (rc >= 0 && !g->guess.behind.on)
 		rc = acc_log_let_go(g, g->bar.seen ? g->bar.n : g->ordinal, e);
 	acc_log_release(g);
 	acc_buf_release(&buf);
@@ -227,9 +227,9 @@ borne_out(int grammar, const struct words *w, const uint8_t *p, size_t n, bool k
 
 /* What do these bytes of a log hold? Sets found, trainer and guess, and step: such that a list
  * of norms before the first step belongs to the right one. A line or two of a known form among
- * those of another program do not make the log the known one's: its losses do. */
+ * those of another program do not make the log the known one's: its losses do. whole: they are all. */
 static void
-survey(struct log_reader *g, const uint8_t *p, size_t n)
+survey(struct log_reader *g, const uint8_t *p, size_t n, bool whole)
 {
 	g->commas = acc_log_commas(p, n);
 	struct log_reader d = {.dry = true, .commas = g->commas};
@@ -260,6 +260,11 @@ survey(struct log_reader *g, const uint8_t *p, size_t n)
 	g->guess.headed = d.guess.headers_fell >= LOG_ONWARD &&
 			  d.guess.headers_fell > d.guess.headers / 2;
 	g->guess.in_episode = d.guess.in_episode;
+	g->guess.strict = d.guess.loose > 0 && !d.guess.ordinal;
+	if (whole && g->guess.of > 0) {
+		g->guess.behind = d.guess.behind;
+		acc_log_end_behind(&g->guess.behind);
+	}
 	g->bar.of = d.bar.clumped ? 0 : d.bar.of;
 }
 
@@ -282,7 +287,7 @@ probe(const struct acc_probe *p)
 	size_t n = p->nhead;
 	if (p->is_dir || !is_text(&head, &n))
 		return 0;
-	survey(&g, head, n);
+	survey(&g, head, n, false);
 	return g.trainer ? HEAD_SURE : g.found != 0 ? SEARCH_SURE : 0;
 }
 
@@ -312,7 +317,7 @@ search(const struct acc_probe *p)
 		 : fd >= 0 ? p->e->code
 			   : acc_fail(p->e, ACC_EIO, "cannot open:");
 	if (rc == 0 && is_text(&head, &n))
-		survey(&g, head, n);
+		survey(&g, head, n, false);
 	acc_bytes_close(b);
 	return acc_dump_sure(rc < 0 ? rc : g.found != 0 || g.guess.of > 0,
 		g.found != 0 ? SEARCH_SURE : GUESS_SURE);
@@ -356,7 +361,7 @@ read_log(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		return rc;
 	rc = fill(f.b, &head, &n, e);
 	if (rc == 0 && c->pattern == NULL && is_text(&head, &n))
-		survey(&g, head, n);
+		survey(&g, head, n, n < SEARCHED);
 	struct acc_source s = {.root = f.dir,
 		.format = "log",
 		.task = "curves",

@@ -22,8 +22,22 @@ struct log_array {
 	uint64_t announced; /* line */
 };
 
+/* log_behind.c: numbers without a place, of which the first stand before the first place that the log names. */
+enum { LOG_EARLY = 16 };
+struct log_behind {
+	bool on;    /* they are of the place behind them, */
+	bool named; /* one was; */
+	int n;      /* names: */
+	struct log_early {
+		uint64_t key;
+		bool open;                 /* it came, and no place since */
+		unsigned closed, unclosed; /* places with it before them, and without */
+	} early[LOG_EARLY];
+};
+
 /* What a guess rests on. */
 struct log_guess {
+	struct log_behind behind;
 	int of;          /* the grammar, counted from 1; 0: nothing is guessed */
 	bool has_before; /* the last line with a loss: its step, rank and what it called it; and */
 	int64_t before, before_rank;
@@ -49,12 +63,16 @@ struct log_guess {
 	bool announced;    /* the line before says that an evaluation comes, */
 	bool has_epoch;    /* after this epoch */
 	int64_t epoch;
-	bool stepless;              /* no line names a place: those with a loss are counted */
-	bool ordinal;               /* lines of an epoch name that alone, and are counted: */
-	uint64_t counted_key;       /* those with this loss */
-	uint64_t step_keys[8];      /* names in lines with a step, by their hashes; */
-	bool step_named;            /* there are such, */
-	bool has_step_keys;         /* a loss among them */
+	bool stepless;          /* no line names a place: those with a loss are counted */
+	bool ordinal;           /* lines of an epoch name that alone, and are counted: */
+	uint64_t counted_key;   /* those with this loss */
+	uint64_t step_keys[8];  /* names in lines with a step, by their hashes; */
+	bool step_named;        /* there are such, */
+	bool has_step_keys;     /* a loss among them */
+	uint64_t epoch_keys[8]; /* names of losses in lines of this epoch that name no place; */
+	int64_t epoch_of_keys;
+	unsigned loose;             /* one came twice, where lines with a step have a loss: */
+	bool strict;                /* they are of no epoch */
 	bool coarse, stepped_boxes; /* boxes have a step: one that is rounded; one at all */
 	bool epoch_boxes;           /* they have an epoch */
 	bool varied;                /* a number is another than it was: */

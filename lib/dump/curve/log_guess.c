@@ -144,7 +144,8 @@ settle_place(struct log_reader *g, struct acc_str s, struct log_place *at, const
 	int64_t k, of;
 	bool bar;
 	/* Where lines have steps of their own, a line without one is of something else. */
-	if (g->guess.stepped && g->guess.has_step_keys)
+	if ((g->guess.stepped && g->guess.has_step_keys) ||
+		(g->guess.strict && *acc_log_mode(s) == '\0'))
 		return false;
 	if (g->guess.stepped) {
 		at->has_step = true;
@@ -230,6 +231,18 @@ note_again(struct log_reader *g, struct acc_str s, const struct log_pair *f, int
 	u->before_rank = rank;
 	u->before_key = key;
 	u->before_value = value;
+}
+
+/* Does an epoch whose lines have steps have a loss more than once in lines without? It is no mean of the epoch's. */
+static void
+note_loose(struct log_guess *u, const struct log_pair *loss, int64_t epoch)
+{
+	const uint64_t h = acc_hash(loss->key.p, loss->key.n), bit = UINT64_C(1) << (h & 63);
+	if (u->epoch_of_keys != epoch)
+		memset(u->epoch_keys, 0, sizeof u->epoch_keys);
+	u->epoch_of_keys = epoch;
+	u->loose += u->has_step_keys && (u->epoch_keys[h >> 6 & 7] & bit) != 0;
+	u->epoch_keys[h >> 6 & 7] |= bit;
 }
 
 /* "Score at iteration 3100 is 0.94": the words before the place. Deeplearning4j's score is the loss. */
@@ -484,6 +497,15 @@ stepless(struct log_reader *g, struct acc_str s, const struct log_pair *f, int n
 	return put(g, mode, f, n, g->ordinal, e);
 }
 
+static void
+name_step(struct log_reader *g, const struct log_place *at)
+{
+	if (g->guess.step[0] == '\0' && g->guess.ordinal)
+		snprintf(g->guess.step, sizeof g->guess.step, "number of the line");
+	else if (g->guess.step[0] == '\0')
+		snprintf(g->guess.step, sizeof g->guess.step, "%.*s", ACC_PRS(at->word));
+}
+
 static int
 line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
@@ -504,6 +526,13 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	n = curves_of(s, f, n, &at);
 	if (found && acc_log_is_prose(s, &at, f, n))
 		return 0;
+	acc_log_note_behind(&g->guess.behind, f, n, found);
+	if (!found && acc_log_is_behind(&g->guess.behind, f, n))
+		return acc_log_hold_pairs(g, mode_of(s, &f[0]), f, n, e);
+	if (g->guess.behind.on && found && n == 0 && g->held.n > 0) {
+		name_step(g, &at);
+		return acc_log_let_go(g, at.has_step ? at.step : at.epoch, e);
+	}
 	int rc = below(g, s, f, n, found, e);
 	if (rc != 0)
 		return rc;
@@ -537,19 +566,20 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 		acc_log_step(g, step);
 		if (*mode == '\0')
 			note_again(g, s, f, n, step);
+		if (!found && at.has_epoch && !at.has_step && loss_of(f, n) != NULL)
+			note_loose(&g->guess, loss_of(f, n), at.epoch);
 	} else {
 		g->guess.has_before = false; /* what comes behind an evaluation repeats nothing */
 	}
+	if (g->guess.behind.on && (rc = acc_log_let_go(g, step, e)) < 0)
+		return rc;
 	if (acc_str_is(f[0].key, "is"))
 		f[0].key = named_before(s, &at);
 	if ((rc = put(g, mode, f, n, step, e)) < 0)
 		return rc;
 	if (found)
 		stand(&g->guess, step, mode);
-	if (g->guess.step[0] == '\0' && g->guess.ordinal)
-		snprintf(g->guess.step, sizeof g->guess.step, "number of the line");
-	else if (g->guess.step[0] == '\0')
-		snprintf(g->guess.step, sizeof g->guess.step, "%.*s", ACC_PRS(at.word));
+	name_step(g, &at);
 	return 1;
 }
 

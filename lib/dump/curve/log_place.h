@@ -39,6 +39,13 @@ bool acc_log_looks_back(struct acc_str s, const struct log_place *at);
 bool acc_log_tells(struct acc_str s);
 bool acc_log_is_prose(struct acc_str s, const struct log_place *at, const struct log_pair *f,
 	int n);
+/* log_behind.c: a line with these numbers, and whether it names a place. After all lines: what is left are the names of
+ * those that are of the place behind them. Is such a line? Keep its numbers until the place comes. */
+void acc_log_note_behind(struct log_behind *b, const struct log_pair *f, int n, bool found);
+void acc_log_end_behind(struct log_behind *b);
+bool acc_log_is_behind(const struct log_behind *b, const struct log_pair *f, int n);
+int acc_log_hold_pairs(struct log_reader *g, const char *mode, const struct log_pair *f, int n,
+	struct acc_err *e);
 /* "[rank3]:" and "[default3]:", as torchrun puts before each line of a process: *rank, and the
  * rest of the line. */
 bool acc_log_rank(struct acc_str *s, int64_t *rank);
