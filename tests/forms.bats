@@ -15,7 +15,7 @@ held() { # file
 		got=$(held "$F/$file")
 		while read -r want; do
 			if [ "${want#no }" != "$want" ]; then
-				! grep -q "^${want#no } " <<<"$got" && continue
+				! grep -q "^${want#no }[ =]" <<<"$got" && continue
 			fi
 			grep -qxF -- "$want" <<<"$got" || { echo "$file ($form): $want, not:"$'\n'"$got" && bad=1; }
 		done < <(sed 's/; /\n/g' <<<"$right")

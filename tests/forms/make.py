@@ -506,7 +506,34 @@ form("closed.log", "log", "an epoch's line that closes it", "anybody", "nothing 
 form("loose.log", "log", "losses without a step beside such with one", "anybody", "of no epoch: not understood",
      "avg_loss 8 1 1.875 8 1; no policy_loss",
      "".join((f"=== Epoch {i // 4 + 1}/2 ===\n" if i % 4 == 0 else "") +
-             f"policy_loss: {.5 - i / 16} value_loss: 0.{i + 1}25\n[step {i + 1}] avg_loss={1.875 - i / 8}\n" for i in range(8)))
+             f"of 8 samples: policy_loss: {.5 - i / 16}, clipped as {i} of them were\n[step {i + 1}] avg_loss={1.875 - i / 8}\n" for i in range(8)))
+form("packages.json", "pip", "packages in JSON", "pip 25, conda 24", "pip list --format=json, pip inspect, conda list --json",
+     "numpy=1.26.4; torch=2.5.1; rich=13.0", '[{"name": "numpy", "version": "1.26.4"}, {"name": "torch", "version": "2.5.1"}, '
+     '{"name": "rich", "version": "13.0"}]\n')
+form("exported.txt", "pip", "conda list --export", "conda 24", "-", "numpy=1.26.4; torch=2.5.1",
+     "# This file may be used to create an environment using:\n# $ conda create --name <env> --file <this file>\n"
+     "# platform: linux-64\nnumpy=1.26.4=py310_0\ntorch=2.5.1=pypi_0\n")
+form("needs.txt", "pip", "requirements with options", "pip 25", "--index-url, hashes, markers", "numpy=1.26.4; torch=2.5.1",
+     "--index-url https://x\nnumpy==1.26.4 ; python_version >= '3.9' \\\n    --hash=sha256:ab\ntorch==2.5.1 \\\n    --hash=sha256:cd\n")
+form("show.txt", "pip", "pip show", "pip 25", "-", "numpy=1.26.4; torch=2.5.1",
+     "---\n".join(f"Name: {n}\nVersion: {v}\nSummary: x\nLocation: /usr/lib\n" for n, v in (("numpy", "1.26.4"), ("torch", "2.5.1"))))
+form("collected.txt", "pip", "collect_env of vLLM, with npu-smi and CANN", "vLLM 0.9, vllm-ascend 0.9", "the first of a name counts",
+     "torch=2.5.1; numpy=1.26.4; HCCL_DETERMINISTIC=true; npu_driver=24.1.rc3; gpu=910B3; cann=8.0.0; no clang",
+     "==============================\n        System Info\n==============================\n"
+     "OS                           : Ubuntu 22.04.5 LTS (aarch64)\nClang version                : Could not collect\n\n"
+     "PyTorch version              : 2.5.1\nCUDA used to build PyTorch   : None\n\n[pip3] numpy==1.26.4\n[pip3] torch==2.5.2\n\n"
+     "ENV Variables:\nHCCL_DETERMINISTIC=true\n\nNPU:\n| npu-smi 24.1.rc3                 Version: 24.1.rc3                |\n"
+     "| NPU   Name                | Health        | Power(W)    Temp(C)      |\n| 0     910B3               | OK            | 93.7        40           |\n"
+     "| 0                         | 0000:C1:00.0  | 0           0    / 0     |\n\n"
+     "CANN:\npackage_name=Ascend-cann-toolkit\nversion=8.0.0\narch=aarch64\n")
+form("queried.txt", "pip", "nvidia-smi -q", "driver 550.54", "-", "nvidia_driver=550.54.15; cuda=12.4; gpu=NVIDIA A100-SXM4-80GB",
+     "==============NVSMI LOG==============\n\nDriver Version                            : 550.54.15\n"
+     "CUDA Version                              : 12.4\n\nGPU 00000000:07:00.0\n    Product Name                          : NVIDIA A100-SXM4-80GB\n")
+form("probably.txt", "pip", "collect_env that is not sure", "torch 2.5", "cuDNN's file, what it could not collect",
+     "torch=2.5.1+cu124; cudnn=9.1.0; gpu=NVIDIA H100 80GB HBM3; no cuda_runtime",
+     "Collecting environment information...\nPyTorch version: 2.5.1+cu124\nCUDA runtime version: Could not collect\n"
+     "GPU 0: NVIDIA H100 80GB HBM3\ncuDNN version: Probably one of the following:\n/usr/lib/x86_64-linux-gnu/libcudnn.so.9.1.0\n"
+     "/usr/lib/x86_64-linux-gnu/libcudnn_ops.so.9.1.0\n[conda] torch                     2.5.0                    pypi_0    pypi\n")
 with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
     for row in sorted(ROWS):
         f.write("\t".join(c or "-" for c in row) + "\n")
