@@ -74,6 +74,26 @@ has_metadata(int dirfd)
 	return false;
 }
 
+/* A pattern for a log, tried on more of it than its first bytes. */
+static bool
+propose(const struct acc_probe *p, struct log_proposal *log)
+{
+	enum { TRIED = 1 << 18 };
+	struct acc_err e = {0};
+	bool big, good = false;
+	uint8_t *b = acc_utf16_starts(p->head, p->nhead, &big) ? NULL : malloc(TRIED);
+	int fd = b == NULL ? -1 : open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int64_t n = fd < 0 ? 0 : acc_file_peek(fd, b, TRIED, 0, &e);
+	if (n > 0)
+		good = acc_log_propose(b, (size_t)n, log);
+	else
+		good = acc_log_propose(p->head, p->nhead, log);
+	if (fd >= 0)
+		close(fd);
+	free(b);
+	return good;
+}
+
 /* What is text may be a log of a program that nobody here knows. */
 static int
 unknown(const struct acc_probe *p, struct acc_err *e)
@@ -100,7 +120,7 @@ unknown(const struct acc_probe *p, struct acc_err *e)
 		return acc_fail(e, ACC_EFORMAT, "unrecognised format (see accdump-read --list)");
 	if (acc_foreign_results(p->base))
 		return acc_fail(e, ACC_EFORMAT, "no configuration, but results of the whole run");
-	if (!acc_log_propose(p->head, p->nhead, &log))
+	if (!propose(p, &log))
 		return acc_fail(e, ACC_EFORMAT,
 			"unrecognised format (see accdump-read --list); --regex reads a log of any program");
 	return acc_fail(e, ACC_EFORMAT,

@@ -21,6 +21,11 @@ torch.set_num_threads(1)
 VARIANTS = {"base": (1e-3, 1), "same": (1e-3, 1), "lr2x": (2e-3, 1), "sum": (1e-3, 8)}
 
 
+IMPORTS = {"hf": ("transformers",), "lightning": ("lightning",), "keras": ("keras",), "keras_bar": ("keras",),
+           "trl": ("trl", "datasets"), "skorch": ("skorch",), "lightgbm": ("lightgbm",), "xgboost": ("xgboost",),
+           "mlflow": ("mlflow",), "mlflow_db": ("mlflow",), "swanlab": ("swanlab",)}
+
+
 def seed():
     random.seed(0)
     np.random.seed(0)
@@ -247,6 +252,8 @@ def main():
     out = os.path.abspath(sys.argv[1])
     for name in sys.argv[2:] or ["hf", "trl", "lightning", "keras", "mlflow", "wandb", "swanlab", "tensorboard",
                                  "mlflow_db", "skorch", "xgboost", "lightgbm", "sb3", "keras_bar"]:
+        for module in IMPORTS.get(name, ()):  # once, not in each run
+            __import__(module)
         for kind, (rate, factor) in VARIANTS.items():
             pid = os.fork()
             if pid == 0:

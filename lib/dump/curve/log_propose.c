@@ -5,15 +5,20 @@
 
 enum { LINES_TRIED = 20000 };
 
+/* As the reader has them: a carriage return ends a line, and a bar. */
 static bool
 next(struct acc_str *rest, struct acc_str *line)
 {
+	uint32_t n = 0;
+	struct acc_str behind;
 	if (rest->n == 0)
 		return false;
-	const char *nl = memchr(rest->p, '\n', rest->n);
-	*line = (struct acc_str){rest->p,
-		(uint32_t)((nl == NULL ? rest->p + rest->n : nl) - rest->p)};
-	*rest = nl == NULL ? (struct acc_str){rest->p, 0} : acc_log_from(*rest, nl + 1);
+	while (n < rest->n && rest->p[n] != '\n' && rest->p[n] != '\r')
+		n++;
+	*line = (struct acc_str){rest->p, n};
+	acc_log_after_bar(line, &behind);
+	n = behind.n > 0 ? line->n : n + (n < rest->n);
+	*rest = acc_log_from(*rest, rest->p + n);
 	return true;
 }
 
