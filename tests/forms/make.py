@@ -534,6 +534,10 @@ form("probably.txt", "pip", "collect_env that is not sure", "torch 2.5", "cuDNN'
      "Collecting environment information...\nPyTorch version: 2.5.1+cu124\nCUDA runtime version: Could not collect\n"
      "GPU 0: NVIDIA H100 80GB HBM3\ncuDNN version: Probably one of the following:\n/usr/lib/x86_64-linux-gnu/libcudnn.so.9.1.0\n"
      "/usr/lib/x86_64-linux-gnu/libcudnn_ops.so.9.1.0\n[conda] torch                     2.5.0                    pypi_0    pypi\n")
+form("wenet.log", "log", "WeNet's console", "WeNet 2", "executor.py; epoch/batch, a line of each rank", "loss 16 0 9.5 700 7.25; eval_loss 2 300 20.5 700 20.5",
+     "".join("".join(f"2026-01-30 18:47:00,107 DEBUG TRAIN Batch {e}/{b * 100} loss {9.5 - e - b / 2 + r / 4:.6f} loss_att 10.92 lr 0.00032621 rank {r}\n"
+                     for b in (0, 1, 2, 3) for r in (0, 1)) +
+             f"2026-01-30 18:47:00,107 DEBUG CV Batch {e}/0 loss 20.5 loss_att 10.92 history loss 19.5 rank 0\n" for e in (0, 1)))
 with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
     for row in sorted(ROWS):
         f.write("\t".join(c or "-" for c in row) + "\n")

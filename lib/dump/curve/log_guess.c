@@ -72,8 +72,9 @@ mode_of(struct acc_str s, const struct log_pair *first)
 {
 	if (acc_log_find(s, " | train | epoch ") != NULL)
 		return "mean/";
-	/* TensorFlow's estimators, of an evaluation. */
-	if (acc_log_find(s, "Saving dict for global step ") != NULL)
+	/* TensorFlow's estimators and WeNet, of an evaluation. */
+	if (acc_log_find(s, "Saving dict for global step ") != NULL ||
+		acc_log_find(s, " CV Batch ") != NULL)
 		return "val/";
 	return acc_log_mode((struct acc_str){s.p, (uint32_t)(first->key.p - s.p)});
 }

@@ -12,6 +12,7 @@
  *	Ep. 1 : Up. 100 : Sen. 1,000 : Cost 9.1
  *	| epoch   1 |   100/ 2826 batches | loss  6.92
  *	[100/100000] batch loss : 2.9
+ *	DEBUG TRAIN Batch 4/100 loss 11.6 rank 0
  */
 #include "dump/curve/log_place.h"
 
@@ -213,6 +214,25 @@ of_espnet(struct acc_str s, struct log_place *at)
 	return true;
 }
 
+/* WeNet's "TRAIN Batch 4/100 loss 11.6": an epoch and its batch. */
+static bool
+of_wenet(struct acc_str s, struct log_place *at)
+{
+	static const char *const words[] = {" TRAIN Batch ", " CV Batch "};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		const char *word = acc_log_find(s, words[i]), *end = s.p + s.n;
+		const char *p = word == NULL ? end : word + strlen(words[i]);
+		if (word == NULL || !acc_log_int(&p, end, &at->epoch) ||
+			!acc_log_char(&p, end, '/') || !acc_log_int(&p, end, &at->step))
+			continue;
+		at->has_epoch = at->has_step = at->anew = true;
+		at->word = ACC_STR("Batch");
+		at->part[at->parts++] = (struct acc_str){word, (uint32_t)(p - word)};
+		return true;
+	}
+	return false;
+}
+
 /* "100/ 2826 batches", and "[100/2000]" in front of all: what no word before it says. */
 static void
 of_count(struct acc_str s, struct log_place *at)
@@ -319,7 +339,7 @@ acc_log_place(struct acc_str s, struct log_place *at)
 	bool sure = false;   /* the step's word needs no other */
 	bool global = false; /* the word before */
 	*at = (struct log_place){0};
-	if (of_espnet(s, at) || of_hyphen(s, at))
+	if (of_espnet(s, at) || of_wenet(s, at) || of_hyphen(s, at))
 		return true;
 	for (; p < end; p = q) {
 		while (p < end && *p == '-') /* "-----Iteration: 1000-----" */
