@@ -424,7 +424,7 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 	if (rc != 0 || f->why[0] != '\0')
 		return rc;
 	if (f->reference.nitem == 0)
-		return refuse(f, "there is no reference, which all but parts of checkpoints need");
+		return refuse(f, "a reference is needed, except for parts of checkpoints");
 	rc = prepare(f, &ranks, e);
 	if (rc <= 0)
 		return rc;
@@ -465,8 +465,8 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 	if (rc < 0)
 		return rc;
 	if (!stages_share(f, &f->mesh))
-		return refuse(f, "of some ranks less than a tenth of the op calls are any of the"
-				 " reference's");
+		return refuse(f,
+			"on some ranks fewer than a tenth of the op calls occur in the reference");
 	/* Ranks of the reference, too, may do more for themselves than the other side does, as each gathers its
 	 * weights, or makes those of all stages; but no more than what both do. */
 	bool unknown = 4 * n.unknown > n.tensors;

@@ -251,8 +251,8 @@ parse_line(struct acc_fold *f, struct acc_str s, struct acc_err *e)
 		s = (struct acc_str){s.p + 1, s.n - 1};
 	if (!acc_fold_layout_parse(s, &l))
 		return acc_fail(e, ACC_EFORMAT,
-			"'%.*s' is no layout, such as Shard(0), Replicate(), Partial(sum), one for each"
-			" axis of the mesh",
+			"unknown layout '%.*s': Shard(0), Replicate() or Partial(sum) is expected, one for "
+			"each axis of the mesh",
 			s.n < 60 ? (int)s.n : 60, s.p);
 	if (l.n > 0 && (!f->mesh_given || l.n != f->mesh.n))
 		return acc_fail(e, ACC_EFORMAT,

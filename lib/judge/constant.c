@@ -108,8 +108,8 @@ acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e)
 	f->stack = stack;
 	f->doubtful = true;
 	f->text = acc_say(&c->mem,
-		"%s%s: %s %s%s, though nothing before it differs, and no op call that was compared"
-		" makes it: a constant that is computed or written otherwise?%s%s",
+		"%s%s: %s %s%s; it is the first difference, and no op call that was compared makes it: "
+		"is a constant defined differently?%s%s",
 		where, f->name, place, much, acc_got(acc_beyond(&c->mem, f->value, f->limit, NAN)),
 		src[0] != '\0' ? " at " : "", src);
 	const char **why = acc_alloc(&c->mem, sizeof *why);

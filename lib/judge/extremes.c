@@ -365,7 +365,7 @@ acc_harmless(struct acc_case *c, uint32_t call, struct acc_err *e)
 	const char *test = tested(c, call);
 	if (test != NULL)
 		return acc_say(&c->mem,
-			"no harm: %s looks for it, and nothing takes it: the program skips this step",
+			"no harm: %s checks for it, and nothing else takes it: the program skips this step",
 			test);
 	const char *clip = clipped(c, call);
 	if (clip != NULL)

@@ -216,8 +216,9 @@ say_end(struct scan *s, struct extent *x, struct acc_err *e)
 	f->text =
 		begins == ACC_NOCALL
 			? acc_say(acc_mem(s),
-				  "the forward pass ends otherwise: %s is off by %.2g of the bench's values, and no op"
-				  " call that was compared adds it; two programs of one network end within %.2g",
+				  "the results at the end of the forward pass differ: %s is off by %.2g of the bench's "
+				  "values, and no op call that was compared adds it; two programs of one network end "
+				  "within %.2g",
 				  end, x->error, limit)
 			: acc_say(acc_mem(s),
 				  "%s: here the forward pass parts: the numbers that go in are the bench's, and those that"

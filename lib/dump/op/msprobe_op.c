@@ -163,8 +163,7 @@ say_unknown(struct msprobe_op *o, const struct jnode *value)
 			continue;
 		struct acc_err bad = {0};
 		acc_fail(&bad, ACC_EFORMAT,
-			"tensors of %.100s are left out: a member of op calls that is not known: "
-			"'%.*s'",
+			"tensors of %.100s are left out: unknown field of an op call: '%.*s'",
 			o->key.p, n->key.n < 60 ? (int)n->key.n : 60, n->key.p);
 		acc_err_in(&bad, o->m->dir);
 		acc_msprobe_trouble(o->m, &bad);

@@ -187,8 +187,8 @@ counted_often(struct acc_replicas *t, const struct acc_rank_group *g,
 	return rc != 0 ? (rc < 0 ? rc : 0)
 		       : acc_replicas_blame(t, g, out->line,
 				 SAY(t,
-					 "has what is whole, the same on all ranks, added to what is another on each;"
-					 " %s sums that up: what is whole counts %u times",
+					 "adds what is the same on all ranks to what is not; %s sums that up over the ranks: "
+					 "the first is counted %u times",
 					 acc_replicas_name(t, t->call[by].k->line, e), g->n),
 				 1, 0, e);
 }

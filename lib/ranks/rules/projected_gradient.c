@@ -111,8 +111,8 @@ product(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc
 		       ? rc
 		       : acc_replicas_blame(t, g, made->line,
 				 SAY(t,
-					 "is a gradient of each rank by a factor of its own; %s sums that up, which is no"
-					 " product of the sum: all ranks must take one factor",
+					 "projects the gradient of each rank with that rank's own matrix; %s sums that up, "
+					 "which is no projection of the sum: all ranks must take one matrix",
 					 acc_replicas_name(t, sum->k->line, e)),
 				 1, 0, e);
 }

@@ -183,8 +183,9 @@ say_same(struct acc_replicas *t, const struct acc_rank_group *g, const struct sa
 				  " keys %s takes to the others: each part begins where the one before it ends",
 				  (unsigned long long)at->n - 1, name)
 			: SAY(t,
-				  "is made of the rank's rows, which %s takes to the others for attention, and of"
-				  " rows that are the same on all ranks: do positions begin at 0 on each?",
+				  "is made of the rank's rows, which %s takes to the others for attention, and of rows "
+				  "that are the same on all ranks: every rank counts positions from 0; is an offset "
+				  "missing?",
 				  name),
 		1, 0, e);
 }

@@ -278,8 +278,8 @@ say_unused(struct acc_replicas *t, const struct acc_rank_group *g, const struct 
 {
 	return acc_replicas_blame(t, g, acc_seen_real(t, sum, true)->line,
 		acc_say(&t->f->mem,
-			"is given to no op call, and what went into it is, to %s behind it: is it waited for? the weight"
-			" of %s parts",
+			"is not used: %s behind it is given what went into it instead; is a wait() missing? "
+			"the weight of %s parts",
 			acc_replicas_name(t, use->k->line, e), weight),
 		1, 0, e);
 }
