@@ -1104,7 +1104,7 @@ clean" ]
 	# The program looks for it, and nothing takes it; or a weight does.
 	accdump-read "$D/overflow_tested" | accmetric >m.acc
 	judge 0 m.acc
-	says "no harm: Torch.isfinite.0.forward looks for it, and nothing takes it: the program skips this step"
+	says "no harm: Torch.isfinite.0.forward checks for it, and nothing else takes it: the program skips this step"
 	accdump-read --op 'Tensor.*' "$D/overflow_tested" | accmetric >m.acc
 	judge 1 m.acc
 	accdump-read "$D/overflow_taken" | accmetric >m.acc

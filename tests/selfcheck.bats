@@ -290,14 +290,14 @@ alone() { # stream, name, text
 	named hsdp-noise-node Distributed.all_reduce.0.forward 0 0 \
 		"joins the gradients of weights that are not the same: that of Functional.linear.7.forward on rank 0, of Functional.linear.7.forward on rank 2"
 	named edp-noise-egroup Distributed.all_reduce.9.forward 0 0 "is it the right group?"
-	named lstm-noise-init Functional.embedding.0.forward 0 1 "another on each rank, as all 11 of them are"
+	named lstm-noise-init Functional.embedding.0.forward 0 1 "differs between the ranks, as all 11 of them do"
 	named tp4-group Tensor.__add__.7.forward 0 0 "among 2 ranks; at Tensor.__add__.1.forward"
 }
 
 @test "op calls beside those of other ranks" {
-	named conv-noise-eval Functional.batch_norm.0.forward 0 1 "another switch or number on rank 1"
-	named vocab-noise-rowbias Functional.linear.2.forward 0 0 "what is whole counts 2 times"
-	named vocab-noise-sumexp Torch.sum.0.forward 0 0 "is another on each rank, and so is the loss"
+	named conv-noise-eval Functional.batch_norm.0.forward 0 1 "different switches or numbers on rank 1"
+	named vocab-noise-rowbias Functional.linear.2.forward 0 0 "is counted 2 times"
+	named vocab-noise-sumexp Torch.sum.0.forward 0 0 "differs between the ranks, and so is the loss"
 	named pipe-noise-crossed Torch.tanh.2.backward 0 0 \
 		"made of the gradient of what Torch.tanh.11.forward gave to rank 1"
 	named ring-noise-kvgrad Torch.matmul.5.backward 0 0 "a reduction is missing"
@@ -329,7 +329,7 @@ alone() { # stream, name, text
 	named tpdp-noise-tpdata Functional.linear.0.forward 0 0 "these ranks must be given the same data"
 	named ppdp-noise-buffer Distributed.recv.1.forward 0 2 "what Distributed.recv.0.forward received"
 	named three-noise-repeated Distributed.send.2.forward 0 1 "what Tensor.__add__.8.forward put out is given to nobody"
-	named mixer-noise-addbias Tensor.__add__.1.forward 0 0 "what is whole counts 2 times"
+	named mixer-noise-addbias Tensor.__add__.1.forward 0 0 "is counted 2 times"
 	run -1 bash -c 'accaudit "$DATA/collective/stages.acc.gz" | accfirstbad | accfmt --json'
 	jq -es 'map(select(.what == "culprit"))[0] | .name == "Tensor.__add__.5.backward" and
 		(.text | contains("of what Tensor.__add__.8.forward gave to rank 1"))' <<<"$output"
@@ -349,17 +349,17 @@ alone() { # stream, name, text
 @test "sums over ranks: of all gradients, of what is not whole, by one number, among the right ranks" {
 	named pairs-noise-nograd Tensor.transpose.1.backward 0 0 \
 		"is the gradient of what Distributed.all_gather_into_tensor.1.forward gathered"
-	named adapters-noise-loratwice Tensor.__add__.1.forward 0 0 "what is whole counts 2 times"
+	named adapters-noise-loratwice Tensor.__add__.1.forward 0 0 "is counted 2 times"
 	named grouped-noise-kvall Distributed.all_reduce.6.forward 0 0 "is it the right group?"
 	named grouped-noise-kvmean Tensor.div_.0.forward 0 0 "those of 11 other weights end as 1 times that"
 }
 
 @test "ranks that differ by their data alone" {
 	named denoise-noise-samedata Torch.sigmoid.0.forward 0 0 "they do the same work"
-	named denoise-noise-freqs Tensor.__mul__.1.forward 0 1 "is the same in all steps, and another on rank 1"
+	named denoise-noise-freqs Tensor.__mul__.1.forward 0 1 "is the same in all steps, and differs between rank 1"
 	named policy-noise-oldpolicy Functional.linear.0.forward 0 1 "a frozen weight or a buffer"
 	named pairs-noise-temp Torch.exp.0.backward 0 0 "was given to no reduction"
-	named cell-noise-decay Functional.embedding.0.forward 1 1 "is another on rank 1 than on rank 0 since step 1"
+	named cell-noise-decay Functional.embedding.0.forward 1 1 "differs between rank 1 and rank 0 since step 1"
 	named layers-noise-prefetch Distributed.all_gather_into_tensor.4.forward 1 1 "as it was in step 0"
 	named latent-noise-jitter Tensor.__add__.6.forward 0 0 "which nobody made"
 }
@@ -373,7 +373,7 @@ alone() { # stream, name, text
 }
 
 @test "what a step leaves for the next one, and averages of weights" {
-	named teacher-noise-ema Functional.linear.0.forward 1 1 "such as an average, that these ranks had alike in step 0"
+	named teacher-noise-ema Functional.linear.0.forward 1 1 "such as an average, that was the same on these ranks in step 0"
 	named teacher-noise-center Tensor.__sub__.0.forward 1 1 \
 		"was the same on all ranks in step 0, and is not since then: Tensor.__add__.4.forward made it there"
 	alone average Tensor.div_.0.forward "is the sum of a weight over 4 ranks, scaled by 0.5"
@@ -407,7 +407,7 @@ alone() { # stream, name, text
 @test "what is exchanged is no whole, what is summed up has one factor" {
 	named gated-noise-duplicates Distributed.all_to_all.0.forward 0 0 "each is sent the same by all 2 of them"
 	right sketch-noise
-	named lowrank-noise-factors Torch.matmul.0.forward 0 0 "is a gradient of each rank by a factor of its own"
+	named lowrank-noise-factors Torch.matmul.0.forward 0 0 "projects the gradient of each rank with"
 }
 
 @test "parts of columns that are gathered stand beside each other" {
@@ -422,7 +422,7 @@ alone() { # stream, name, text
 }
 
 @test "the same predictions have the same labels" {
-	alone labels Functional.cross_entropy.0.forward "and is compared with other labels there"
+	alone labels Functional.cross_entropy.0.forward "and is compared with different labels there"
 }
 
 @test "why a weight parts: what was put together of what all have, other layers" {
@@ -437,7 +437,7 @@ alone() { # stream, name, text
 }
 
 @test "what is summed up with a part is no part, a part of a weight is another on each rank" {
-	named moe-summedtwice Tensor.__add__.2.forward 0 0 "what is whole counts 2 times"
+	named moe-summedtwice Tensor.__add__.2.forward 0 0 "is counted 2 times"
 	named llama-sameshard Functional.linear.6.forward 0 0 "did all ranks load the same part?"
 }
 
@@ -451,7 +451,7 @@ alone() { # stream, name, text
 
 @test "ranks that hold parts of a sequence: positions, keys, what their losses are divided by" {
 	right shared-noise
-	named context-noise-ropezero Tensor.__mul__.6.forward 0 0 "do positions begin at 0 on each?"
+	named context-noise-ropezero Tensor.__mul__.6.forward 0 0 "every rank counts positions from 0"
 	alone places Functional.embedding.1.forward "is of the positions 0 to 5 on all ranks"
 	alone peers Distributed.all_gather.1.forward "takes keys of attention to ranks that hold the same positions"
 	named context-noise-owncount Tensor.__truediv__.2.forward 0 0 "5 on rank 0 and 7 on rank 1"
@@ -467,7 +467,7 @@ alone() { # stream, name, text
 @test "gradients of all micro-batches, by all who hold the weight, once, awaited" {
 	named speech-noise-firstsync Distributed.all_reduce.1.forward 0 0 \
 		"that of Functional.conv1d.1.backward is given to no reduction"
-	named speech-noise-unwaited Distributed.all_reduce.1.forward 0 0 "is it waited for?"
+	named speech-noise-unwaited Distributed.all_reduce.1.forward 0 0 "is a wait() missing?"
 	named moe-noise-edp Functional.linear.10.backward 0 0 "was given to no reduction that joins them"
 	named moe-noise-router Distributed.all_reduce.1.forward 0 0 "joins the gradient of a weight that rank 2 had alike"
 	named moe-noise-doubled Tensor.div_.0.forward 0 0 "is a mean over 2 ranks of the gradients of 8 weights"
@@ -521,7 +521,7 @@ alone() { # stream, name, text
 }
 
 @test "a weight parts: by its update, or as nothing joins a gradient that is the sum of several" {
-	named accumulated-noise-resumed Tensor.mul_.0.forward 0 1 "is a state that is another on rank 1 than on rank 0"
+	named accumulated-noise-resumed Tensor.mul_.0.forward 0 1 "is a state that differs between rank 1 and rank 0"
 	named ddp-resume Functional.sgd.0.forward 0 0 "is a state that rank 0 has and rank 1 has not"
 	named zero-zerolr Functional.adamw.0.forward 1 1 "is made with the rate 0.02 on rank 1 and 0.01 on rank 0"
 	named gan-oncemore Functional.adam.1.forward 0 1 "is of a step of the optimizer that rank 1 takes and rank 0 does not"
@@ -590,7 +590,7 @@ doubted() { # run, name, rank, text
 	named zero-lastmicro Tensor.add_.7.forward 0 0 "to what they summed up already, as 4 calls do"
 	named moe-coalesce Distributed.all_reduce.2.forward 0 0 "joins the gradients of weights that are not the same"
 	named zero-zerobcast Functional.linear.1.forward 1 0 "stayed as it was on rank 0 alone"
-	alone momentum Functional.sgd.0.forward "its input 2.0 is a state that is another on rank 1"
+	alone momentum Functional.sgd.0.forward "its input 2.0 is a state that differs between rank 1"
 	alone alone Tensor.lerp_.0.forward "becomes the weight of Functional.linear.15.forward, and rank 1 has no call of this line"
 }
 
@@ -615,7 +615,7 @@ doubted() { # run, name, rank, text
 
 @test "a mean of parts of a gradient; sums that count twice; as many steps, taken at other times" {
 	alone partsmean Tensor.div_.0.forward "a mean over 2 ranks of parts of a weight's gradient, which they make of the same data; gradients of 8 other"
-	alone nosync Functional.linear.1.backward "these ranks had alike in step 1, is another on each of them, and was given to no reduction"
+	alone nosync Functional.linear.1.backward "that was the same on these ranks in step 1, differs between them, and was given to no reduction"
 	alone skiplocal Functional.sgd.0.forward "rank 0 takes and rank 1 does not: of 2 and 2 steps"
 	doubted "$DATA/collective/sumstwice.acc.gz" Distributed.all_reduce.2.forward 0 "which are sums, count 2 times their mean together"
 }
@@ -626,13 +626,13 @@ doubted() { # run, name, rank, text
 
 @test "a router's weight that is not the same on all ranks; since when gradients part" {
 	alone routerinit Functional.linear.0.forward "input 1 is a weight that is another on rank 1, by which Tensor.topk.0.forward chooses"
-	alone partial Functional.linear.1.backward "another gradient on each of them since Tensor.mul.0.backward"
+	alone partial Functional.linear.1.backward "have different gradients since Tensor.mul.0.backward"
 }
 
-@test "what parts is said where it is made so" {
-	alone decay Functional.adamw.0.forward "another on rank 1 than on rank 0 since then: its weight_decay is 0.5, and 0.1 there"
-	alone balance Tensor.add_.1.forward "is a bias that these ranks had alike in step 0"
-	alone otherbuffer Tensor.copy_.9.forward "is the weight of Functional.embedding.0.forward in step 1, which these ranks had alike"
+@test "a weight that diverges is reported at the call that made it so" {
+	alone decay Functional.adamw.0.forward "differs between rank 1 and rank 0 since then: its weight_decay is 0.5, and 0.1 there"
+	alone balance Tensor.add_.1.forward "is a bias that was the same on these ranks in step 0"
+	alone otherbuffer Tensor.copy_.9.forward "is the weight of Functional.embedding.0.forward in step 1, which was the same on these ranks"
 	alone notreduced Functional.linear.2.backward "was given to no reduction that joins them"
 	alone tieclip Distributed.all_reduce.1.forward "norms of 1 tensors that are the same on several ranks"
 	doubted "$DATA/collective/groupcount.acc.gz" Tensor.div.2.forward 0 "is a mean over 6 on rank 0 and over 15 on rank 3"

@@ -140,7 +140,7 @@ forward() { # device, bench: "how device's op call, bench's" of the forward outp
 	# Without a statistic of each tensor nothing shows where they part.
 	gunzip -c "$U/resnet-same-pairs.acc.gz" | LC_ALL=C sed 's/s\.norm/s.nxrm/g' >pairs
 	run -1 sh -c "accfirstbad --no-audit pairs | accfmt"
-	[[ $output == *"the forward pass ends otherwise: Functional.relu_.4.forward is off by 0.58 of"* ]]
+	[[ $output == *"the results at the end of the forward pass differ: Functional.relu_.4.forward is off by 0.58 of"* ]]
 	[[ $output != *"here the two programs part"* ]]
 }
 

@@ -58,8 +58,8 @@ static const char added[] =
 	"is made of a sum over the ranks, which is the same on all, and of a part that each has, which"
 	" nothing sums up";
 static const char drawn[] =
-	"is another on each rank, though what it is made of is the same: random numbers that should be"
-	" the same on all";
+	"differs between the ranks, though what it is made of is the same: random numbers "
+	"that should be the same on all";
 
 /* From an op call back to the first one that was given something else on each rank. Where that comes from parts of
  * weights, it is the last on the way that puts it together with what was summed up. */
@@ -243,7 +243,7 @@ acc_replicas_spoiled(struct acc_replicas *t, const struct acc_rank_group *g,
 	*said = rc == 0 && out != NULL;
 	return !*said ? rc
 		      : acc_replicas_blame(t, g, out->line,
-				SAY(t, "%s: what follows is computed as if it still were, and the weight of %s parts",
+				SAY(t, "%s: what follows is computed as if it still were, and the weight of %s diverges",
 					from.what, weight),
 				1, 0, e);
 }

@@ -221,14 +221,14 @@ lost_reduction(struct parting *p, uint32_t sibling, uint32_t j, struct acc_err *
 	if (now->k->talks)
 		return acc_replicas_blame(p->t, p->g, t->seen[c->first + j].line,
 			SAY(p,
-				"is another on some ranks: it comes from %s, among %u ranks; at %s, of the same"
-				" line, it comes from %s, among %u: is it the right group?",
+				"differs on some ranks: it comes from %s, among %u ranks; at %s, of the same line, "
+				"it comes from %s, among %u: is it the right group?",
 				a, few, d, b, many),
 			1, 0, e);
 	return acc_replicas_blame(p->t, p->g, t->seen[c->first + j].line,
 		SAY(p,
-			"is another on each rank: it comes from %s and its part of a weight, as it is; at"
-			" %s, of the same line, it comes from %s: a reduction is missing",
+			"differs between the ranks: it comes from %s and its part of a weight, as it is; at "
+			"%s, of the same line, it comes from %s: a reduction is missing",
 			a, d, b),
 		1, 0, e);
 }

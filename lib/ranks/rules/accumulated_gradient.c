@@ -277,9 +277,9 @@ acc_rule_late(struct acc_replicas *t, const struct acc_rank_group *g,
 		       ? 0
 		       : acc_replicas_blame(t, g, acc_seen_real(t, first, true)->line,
 				 acc_say(&t->f->mem,
-					 "adds a gradient of a weight that is another on each rank to what they summed up"
-					 " already, as %u calls do, and no reduction is given the sum: gradients must be"
-					 " joined when all are added up",
+					 "adds a gradient of a weight that differs between the ranks to what they summed up "
+					 "already, as %u calls do, and no reduction is given the sum: gradients must be "
+					 "joined when all are added up",
 					 n),
 				 1, 0, e);
 }

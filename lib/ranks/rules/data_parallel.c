@@ -99,10 +99,10 @@ unlike_constant(struct acc_replicas *t, const struct acc_rank_group *g,
 	uint32_t odd = acc_replicas_odd(t, g, peer, j);
 	return acc_replicas_accuse(t, g, s, t->seen[peer[odd]->first + j].line,
 		SAY(t,
-			stays ? "is the same in all steps, and another on rank %lld than on rank %lld, whose weights"
-				" are the same: what is no data, a frozen weight or a buffer, must be, too"
-			      : "is a weight without a gradient, such as an average, and another on rank %lld than"
-				" on rank %lld from the start, whose other weights are the same",
+			stays ? "is the same in all steps, and differs between rank %lld and rank %lld, whose "
+				"weights are the same: what is no data, a frozen weight or a buffer, must be, too"
+			      : "is a weight without a gradient, such as an average, and differs between rank %lld "
+				"and rank %lld from the start, whose other weights are the same",
 			(long long)peer[odd]->k->rank, (long long)peer[odd == 0]->k->rank),
 		e);
 }

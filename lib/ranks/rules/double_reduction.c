@@ -107,8 +107,8 @@ switches(struct acc_replicas *t, const struct acc_rank_group *g,
 		return 0;
 	return acc_replicas_blame(t, g, out->line,
 		SAY(t,
-			"is made with another switch or number on rank %lld than on rank %lld, although their"
-			" weights are the same",
+			"is made with different switches or numbers on rank %lld and rank %lld, although "
+			"their weights are the same",
 			(long long)peer[odd]->k->rank, (long long)c->k->rank),
 		1, 0, e);
 }
@@ -315,9 +315,8 @@ acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
 	const char *name = acc_replicas_name(t, w.meets->k->line, e);
 	return acc_replicas_blame(t, g, w.found->line,
 		SAY(t,
-			"is another on each rank, and so is the loss, although only parts of weights differ;"
-			" %s joins it with what a reduction made the same: a reduction is"
-			" missing",
+			"differs between the ranks, and so is the loss, although only parts of weights "
+			"differ; %s joins it with what a reduction made the same: a reduction is missing",
 			name),
 		1, 0, e);
 }

@@ -291,9 +291,9 @@ gathered(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 		       ? rc
 		       : acc_replicas_accuse(t, g, d, d->line,
 				 SAY(t,
-					 "is the gradient of what %s gathered, another on each rank, and goes into no"
-					 " communication: what the other ranks' parts get here is lost: a reduction is"
-					 " missing",
+					 "is the gradient of what %s gathered, which differs between the ranks, and goes into "
+					 "no communication: what the other ranks' parts get here is lost: a reduction is "
+					 "missing",
 					 acc_replicas_name(t, c->k->line, e)),
 				 e);
 }

@@ -115,8 +115,8 @@ acc_rule_shapes(struct acc_replicas *t, struct acc_rank_group *g, const struct a
 	return !all ? rc
 		    : acc_replicas_blame(t, g, k.first->line,
 			      acc_say(&t->f->mem,
-				      "is a weight that is another on each rank, as all %llu of them are, although the"
-				      " ranks join as many gradients of each shape as they have weights",
+				      "is a weight that differs between the ranks, as all %llu of them do, although the "
+				      "ranks join as many gradients of each shape as they have weights",
 				      (unsigned long long)k.unlike),
 			      1, 0, e);
 }

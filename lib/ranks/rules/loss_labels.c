@@ -73,7 +73,9 @@ acc_rule_labels(struct acc_replicas *t, const struct acc_rank_group *g,
 	return rc < 0 || !other
 		       ? rc
 		       : acc_replicas_blame(t, g, t->seen[peer[odd]->first].line,
-				 SAY(t, "is the same on rank %lld as on rank %lld, and is compared with other labels there",
+				 SAY(t,
+					 "is the same on rank %lld as on rank %lld, and is compared with different labels "
+					 "there",
 					 (long long)peer[odd]->k->rank, (long long)c->k->rank),
 				 1, 0, e);
 }

@@ -141,12 +141,12 @@ acc_rule_odd(struct acc_replicas *t, const struct acc_rank_group *g,
 			continue;
 		return acc_replicas_blame(t, g, odd[i]->line,
 			one ? acc_say(&t->f->mem,
-				      "is a weight that is another on rank %lld than on the others of its group, where"
-				      " all %llu other weights are the same",
+				      "is a weight that differs on rank %lld from the others of its group, where all %llu "
+				      "other weights are the same",
 				      (long long)c->k->rank, (unsigned long long)equal)
 			    : acc_say(&t->f->mem,
-				      "is a weight that is another on rank %lld than on the others of its group, where"
-				      " the other weights of its line and shape, %llu, are the same",
+				      "is a weight that differs on rank %lld from the others of its group, where the other "
+				      "weights of its line and shape, %llu, are the same",
 				      (long long)c->k->rank, (unsigned long long)line.alike),
 			1, 0, e);
 	}

@@ -131,15 +131,15 @@ say(struct acc_replicas *t, const struct acc_rank_group *g, const struct pair *p
 	if (made != NULL)
 		return acc_replicas_blame(t, g, made->line,
 			SAY(t,
-				"is the gradient of a weight that ranks %lld and %lld have alike, is another on each of"
-				" them, and was given to no reduction: %s is given it as it is, and %llu others that"
-				" are the same on both",
+				"is the gradient of a weight that is the same on ranks %lld and %lld, differs "
+				"between them, and was given to no reduction: %s is given it as it is, and %llu "
+				"others that are the same on both",
 				a, b, name, (unsigned long long)p->alike),
 			1, 0, e);
 	return acc_replicas_blame(t, g, p->odd[1]->line,
 		SAY(t,
-			"is a gradient that is another on rank %lld than on rank %lld, which have its weight alike, and"
-			" %llu other gradients",
+			"is a gradient that differs between rank %lld and rank %lld, which have the same "
+			"weight, and %llu other gradients",
 			b, a, (unsigned long long)p->alike),
 		1, 0, e);
 }
@@ -150,9 +150,9 @@ say_left(struct acc_replicas *t, const struct acc_rank_group *g, const struct pa
 {
 	return acc_replicas_blame(t, g, p->left->line,
 		SAY(t,
-			"is the gradient of a weight that ranks %lld and %lld have alike, is another on each of them,"
-			" and was given to no reduction; of %llu other weights these ranks hold parts, whose"
-			" gradients are dealt out to them: %s is given it as it is",
+			"is the gradient of a weight that is the same on ranks %lld and %lld, differs "
+			"between them, and was given to no reduction; of %llu other weights these ranks hold "
+			"parts, whose gradients are dealt out to them: %s is given it as it is",
 			(long long)p->rank[0], (long long)p->rank[1], (unsigned long long)p->parts,
 			acc_replicas_name(t, p->by->k->line, e)),
 		1, 0, e);

@@ -201,13 +201,13 @@ acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g
 		if (alone != NULL)
 			said_alone =
 				i < 2 ? SAY(t,
-						"is of a step of the optimizer that rank %lld takes and rank %lld does not: the"
-						" weight of %s parts",
+						"is of a step of the optimizer that rank %lld takes and rank %lld does not: the "
+						"weight of %s diverges",
 						(long long)rank[k], (long long)rank[!k],
 						acc_replicas_name(t, w->line, e))
 				      : SAY(t,
-						"becomes the weight of %s, and rank %lld has no call of this line:"
-						" the weight parts",
+						"becomes the weight of %s, and rank %lld has no call of this line: the weight "
+						"diverges",
 						acc_replicas_name(t, now[k]->line, e),
 						(long long)rank[!k]);
 	}
@@ -231,20 +231,20 @@ acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g
 	return acc_replicas_blame(t, g, at->line,
 		why.own == NULL
 			? SAY(t,
-				  "is made with another number on rank %lld than on rank %lld, of what is the same"
-				  " on both: the weight of %s parts",
+				  "is made with different numbers on rank %lld and rank %lld, of what is the same on "
+				  "both: the weight of %s diverges",
 				  (long long)here, (long long)there, name)
 		: at->n == 1
 			? SAY(t,
-				  "is a number that is another on rank %lld than on rank %lld, while their weights"
-				  " and gradients are the same: the weight of %s parts",
+				  "is a number that differs between rank %lld and rank %lld, while their weights and "
+				  "gradients are the same: the weight of %s diverges",
 				  (long long)here, (long long)there, name)
 			: SAY(t,
 				  why.lacks
-					  ? "is a state that rank %lld has and rank %lld has not, while their weights"
-					    " and gradients are the same: the weight of %s parts"
-					  : "is a state that is another on rank %lld than on rank %lld, while their"
-					    " weights and gradients are the same: the weight of %s parts",
+					  ? "is a state that rank %lld has and rank %lld has not, while their weights and "
+					    "gradients are the same: the weight of %s diverges"
+					  : "is a state that differs between rank %lld and rank %lld, while their weights and "
+					    "gradients are the same: the weight of %s diverges",
 				  (long long)here, (long long)there, name),
 		1, 0, e);
 }

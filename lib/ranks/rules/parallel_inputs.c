@@ -82,9 +82,9 @@ other_data(struct acc_replicas *t, const struct acc_rank_group *g,
 		       ? 0
 		       : acc_replicas_blame(t, g, out->line,
 				 SAY(t,
-					 "is made of other data on each rank, by a weight that is the same on all;"
-					 " parts of weights then multiply it, and %s sums that up: these ranks must"
-					 " be given the same data",
+					 "is made of different data on each rank, by a weight that is the same on all; parts "
+					 "of weights then multiply it, and %s sums that up: these ranks must be given the "
+					 "same data",
 					 name),
 				 1, 0, e);
 }

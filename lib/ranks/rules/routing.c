@@ -72,8 +72,8 @@ balance(struct acc_replicas *t, const struct acc_rank_group *g,
 			const struct acc_seen_call *odd = room[acc_replicas_odd(t, g, room, j)];
 			return acc_replicas_blame(t, g, acc_seen_real(t, odd, true)->line,
 				SAY(t,
-					"has a bias added that is another on rank %lld, to what is the same on all"
-					" ranks: %s chooses otherwise on each",
+					"has a bias added that is another on rank %lld, to what is the same on all ranks: %s "
+					"chooses differently on each",
 					(long long)odd->k->rank, name),
 				1, 0, e);
 		}
@@ -83,12 +83,12 @@ balance(struct acc_replicas *t, const struct acc_rank_group *g,
 			update == NULL ? acc_seen_real(t, c, true)->line : update->line,
 			SAY(t,
 				update == NULL
-					? "has a bias added that these ranks had alike in step %lld, and that is"
-					  " another on each of them since step %lld: %s chooses by it; what it"
-					  " counts must be summed up over the ranks"
-					: "is a bias that these ranks had alike in step %lld, and that is another on"
-					  " each of them since step %lld: %s chooses by it; what it counts must be"
-					  " summed up over the ranks",
+					? "has a bias added that was the same on these ranks in step %lld, and that differs "
+					  "between them since step %lld: %s chooses by it; what it counts must be summed up "
+					  "over the ranks"
+					: "is a bias that was the same on these ranks in step %lld, and that differs between "
+					  "them since step %lld: %s chooses by it; what it counts must be summed up over the "
+					  "ranks",
 				(long long)t->step[0], (long long)c->k->step, name),
 			1, 0, e);
 	}

@@ -81,8 +81,8 @@ say(struct acc_replicas *t, const struct acc_rank_group *g, const struct left_ou
 							      : l->tail;
 	return acc_replicas_tell(t, g, s->line, l->amid != NULL,
 		SAY(t,
-			"is the gradient of a weight that these ranks have alike, is another on each of them, and was"
-			" given to no reduction, as those of %llu other weights are (left out: %llu)",
+			"is the gradient of a weight that is the same on these ranks, differs between them, "
+			"and was given to no reduction, as those of %llu other weights are (left out: %llu)",
 			(unsigned long long)l->given, (unsigned long long)l->n),
 		e);
 }

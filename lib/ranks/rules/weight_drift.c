@@ -205,9 +205,9 @@ say_few(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	const struct acc_replica_seen *out = acc_seen_real(t, c, true);
 	return acc_replicas_blame(t, g, out->line,
 		acc_say(&t->f->mem,
-			"joins the gradient of a weight that rank %lld had alike in step %lld, and not with that"
-			" one's, nor does another reduction: the weight parts, in step %lld at %s; is it the right"
-			" group?",
+			"joins the gradient of a weight that rank %lld had alike in step %lld, and not with "
+			"that one's, nor does another reduction: the weight diverges, in step %lld at %s; is "
+			"it the right group?",
 			(long long)t->call[b->call].k->rank, (long long)step,
 			(long long)t->call[a->call].k->step, acc_replicas_name(t, a->line, e)),
 		1, 0, e);
@@ -279,7 +279,7 @@ say_unused(struct acc_replicas *t, const struct acc_rank_group *g, const struct 
 	return acc_replicas_blame(t, g, acc_seen_real(t, sum, true)->line,
 		acc_say(&t->f->mem,
 			"is not used: %s behind it is given what went into it instead; is a wait() missing? "
-			"the weight of %s parts",
+			"the weight of %s diverges",
 			acc_replicas_name(t, use->k->line, e), weight),
 		1, 0, e);
 }
@@ -377,17 +377,16 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		part == NULL
 			? ""
 			: acc_say(&t->f->mem,
-				  "; what these ranks have alike has another gradient on each of"
-				  " them since %s",
+				  "; weights that are the same on these ranks have different gradients since %s",
 				  acc_replicas_name(t, part->line, e));
 	if (since == NULL)
 		return acc_nomem(e);
 	if (lost)
 		return acc_replicas_blame(t, g, ga->line,
 			acc_say(&t->f->mem,
-				"is the gradient of a weight that these ranks had alike in step %lld, is another"
-				" on each of them, and was given to no reduction that joins them: the"
-				" weight parts, in step %lld at %s%s",
+				"is the gradient of a weight that was the same on these ranks in step %lld, differs "
+				"between them, and was given to no reduction that joins them: the weight diverges, "
+				"in step %lld at %s%s",
 				(long long)step, (long long)ka->step, name, since),
 			ratio, limit, e);
 	const struct acc_seen_call *use = NULL, *aside = NULL;
@@ -408,14 +407,14 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 			acc_replicas_say_update(t, g, step, a, b, update, ratio, limit, e));
 	return acc_replicas_blame(t, g, b->line,
 		stays ? acc_say(&t->f->mem,
-				b->kept ? "is a weight without a gradient, such as an average, that these ranks had alike"
-					  " in step %lld, and that stayed as it was on rank %lld alone"
-					: "is a weight that these ranks had alike in step %lld, and that stayed as it"
-					  " was on rank %lld alone: the step of the optimizer is missing there",
+				b->kept ? "is a weight without a gradient, such as an average, that was the same on these "
+					  "ranks in step %lld, and that stayed as it was on rank %lld alone"
+					: "is a weight that was the same on these ranks in step %lld, and that stayed as it "
+					  "was on rank %lld alone: the step of the optimizer is missing there",
 				(long long)step, (long long)kb->rank)
 		      : acc_say(&t->f->mem,
-				"is a weight that these ranks had alike in step %lld, and that is another on rank"
-				" %lld than on rank %lld since step %lld%s",
+				"is a weight that was the same on these ranks in step %lld, and that differs between "
+				"rank %lld and rank %lld since step %lld%s",
 				(long long)step, (long long)kb->rank, (long long)ka->rank,
 				(long long)kb->step,
 				ga == NULL || gb == NULL ? ""

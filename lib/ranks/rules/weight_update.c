@@ -221,17 +221,17 @@ acc_replicas_cause(struct acc_replicas *t, const struct acc_rank_group *g,
 	return acc_replicas_blame(t, g, out->line,
 		by.at != NULL && !by.pieces
 			? SAY(t,
-				  "is made of what %s gave to all ranks and of what each has of its own, and goes into"
-				  " no reduction: the weight of %s is another on each afterwards",
+				  "is made of what %s gave to all ranks and of what each has of its own, and goes into "
+				  "no reduction: the weight of %s differs between the ranks afterwards",
 				  acc_replicas_name(t, by.talk->k->line, e), name)
 		: by.at != NULL
 			? SAY(t,
-				  "is put together otherwise on each rank, of what %s gathered for all of them: the"
-				  " weight of %s is another on each afterwards",
+				  "is put together differently on each rank, of what %s gathered for all of them: the "
+				  "weight of %s differs between the ranks afterwards",
 				  acc_replicas_name(t, by.talk->k->line, e), name)
 			: SAY(t,
-				  "is made of what is the same on all ranks by a weight that is another on each: do"
-				  " they call other layers? the weight of %s parts",
+				  "is made of what is the same on all ranks, by a weight that differs between them: do "
+				  "they call other layers? the weight of %s diverges",
 				  name),
 		1, 0, e);
 }
@@ -283,8 +283,8 @@ acc_replicas_say_update(struct acc_replicas *t, const struct acc_rank_group *g, 
 		number == NULL
 			? NULL
 			: acc_say(&t->f->mem,
-				  "is the weight of %s in step %lld, which these ranks had alike in step %lld, and that"
-				  " is another on rank %lld than on rank %lld since then%s",
+				  "is the weight of %s in step %lld, which was the same on these ranks in step %lld, "
+				  "and that differs between rank %lld and rank %lld since then%s",
 				  acc_replicas_name(t, a->line, e), (long long)ka->step,
 				  (long long)step, (long long)kb->rank, (long long)ka->rank,
 				  number),

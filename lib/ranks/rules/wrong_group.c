@@ -211,8 +211,8 @@ lost_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 	*said = true;
 	return acc_replicas_blame(t, g, s->line,
 		SAY(t,
-			"is another on each rank: it is made of what %s put out, as it is; at %s, of the same"
-			" line, what %s put out went through %s first: a reduction is missing",
+			"differs between the ranks: it is made of what %s put out, as it is; at %s, of the "
+			"same line, what %s put out went through %s first: a reduction is missing",
 			acc_replicas_name(t, same->line, e),
 			acc_replicas_name(t, t->call[like->call].k->line, e),
 			acc_replicas_name(t, made->k->line, e),
