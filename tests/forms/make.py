@@ -538,6 +538,9 @@ form("wenet.log", "log", "WeNet's console", "WeNet 2", "executor.py; epoch/batch
      "".join("".join(f"2026-01-30 18:47:00,107 DEBUG TRAIN Batch {e}/{b * 100} loss {9.5 - e - b / 2 + r / 4:.6f} loss_att 10.92 lr 0.00032621 rank {r}\n"
                      for b in (0, 1, 2, 3) for r in (0, 1)) +
              f"2026-01-30 18:47:00,107 DEBUG CV Batch {e}/0 loss 20.5 loss_att 10.92 history loss 19.5 rank 0\n" for e in (0, 1)))
+form("pointed.log", "log", "a point between an epoch and its number", "anybody", "Epoch.0", "per_event 3 0 4.5 2 3.5; val/per_event 3 0 2.75 2 2.25",
+     "".join(f"2026-11-26 17:00:08,407 - trainer - INFO - ---Epoch.{e} Train Log-Loss per event: {4.5 - e / 2:.6f}. \n"
+             f"2026-11-26 17:00:08,408 - trainer - INFO - ---Epoch.{e} Val Log-Loss per event: {2.75 - e / 4:.6f}; \n" for e in (0, 1, 2)))
 with open(os.path.join(HERE, "table"), "w", encoding="utf-8") as f:
     for row in sorted(ROWS):
         f.write("\t".join(c or "-" for c in row) + "\n")

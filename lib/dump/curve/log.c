@@ -376,7 +376,7 @@ read_log(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	acc_dump_say_rest(&g.said, c, path);
 	if (rc == 0)
 		say_guess(&g);
-	if (rc == 0 && g.guess.of > 0)
+	if (rc == 0 && (g.guess.of > 0 || g.dict_falls > 0))
 		acc_curves_say_again(&g.cv, path);
 	if (rc == 0 && g.points > 0)
 		acc_log_say_unread(&unread, c, path);

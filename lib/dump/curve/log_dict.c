@@ -204,14 +204,14 @@ note_late(struct log_reader *g, const struct pair *f, int n)
 	g->bar.line = all;
 }
 
-/* The Trainer's epoch, a fraction, which falls where the file holds another run: its steps are not known. */
+/* An epoch falls where the file holds another run. The Trainer's is a fraction: the steps of that are not known. */
 static void
-note_fall(struct log_reader *g, const struct pair *f, int n)
+note_fall(struct log_reader *g, const struct pair *f, int n, bool counted)
 {
 	for (int i = 0; i < n; i++) {
 		if (!acc_str_is(f[i].key, "epoch"))
 			continue;
-		if (!g->dry && g->dict_epoch > f[i].v.v && g->dict_falls++ == 0)
+		if (!g->dry && g->dict_epoch > f[i].v.v && g->dict_falls++ == 0 && counted)
 			acc_dump_note(g->cv.c, g->path,
 				"line %llu: the epoch falls from %g to %g: another run? the lines are counted on",
 				(unsigned long long)g->line, g->dict_epoch, f[i].v.v);
@@ -232,7 +232,7 @@ put(struct log_reader *g, struct pair *f, int n, const int64_t *step, bool train
 	if (held && train)
 		note_late(g, f, n);
 	if (!at.has_step && train)
-		note_fall(g, f, n);
+		note_fall(g, f, n, !at.has_epoch);
 	int rc = acc_log_let_go(g, g->bar.seen ? g->bar.n : g->ordinal, e);
 	if (at.has_step || at.has_epoch) {
 		through = acc_log_through(g, &at, *mode != '\0');

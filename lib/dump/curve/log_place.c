@@ -87,10 +87,12 @@ ordinal(const char *p, const char *end)
 static const char *
 count(const char *p, const char *end, int64_t *n, int64_t *of)
 {
-	const bool shortened = end - p > 2 && p[0] == '.' && p[1] == ' ';
+	/* "Up. 100", "Epoch.0" */
+	const bool shortened = end - p > 2 && p[0] == '.' &&
+			       (p[1] == ' ' || (p[1] >= '0' && p[1] <= '9'));
 	const char *q = gap(p + shortened, end);
 	*of = 0;
-	if (q == p || !acc_log_int(&q, end, n) ||
+	if ((q == p && !shortened) || !acc_log_int(&q, end, n) ||
 		(q = ordinal(q, end), q < end && (letter(*q) || *q == '.')))
 		return NULL;
 	q = through_range(q, end, n);

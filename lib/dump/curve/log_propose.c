@@ -88,14 +88,16 @@ by_fraction(struct acc_str line, const struct log_pair *loss, struct acc_str tex
 	return false;
 }
 
-/* An integer with a name, which rises. */
+/* An integer with a name, which rises: but what results are of is no step. */
 static bool
 by_name(const struct log_pair *f, int n, const struct log_pair *loss, struct acc_str text,
 	struct log_proposal *out)
 {
+	static const char *const things[] = {"subject", "fold", "seed", "class", "sample", "layer",
+		"head", "image", "file", "rank", "gpu", "case", "patient", "model", "run"};
 	for (int i = 0; i < n; i++) {
 		struct acc_str w = acc_log_last_word(f[i].key), l = acc_log_last_word(loss->key);
-		if (!f[i].v.integer || w.n + l.n > 80)
+		if (!f[i].v.integer || w.n + l.n > 80 || ACC_LOG_IS(w, things))
 			continue;
 		snprintf(out->pattern, sizeof out->pattern,
 			&f[i] < loss
