@@ -875,3 +875,27 @@ logs() { # losses of the device as awk computes them of the bench's, perhaps its
 	says "from step 21 on, 5.0 % of the bench's on average, always to one side"
 	run -0 accdiff near.log bench.log
 }
+
+@test "the number of the first epoch is no first step's" {
+	cd "$BATS_TEST_TMPDIR"
+	table() { # name of the steps, factor of the first row
+		awk -v name="$1" -v by="$2" 'BEGIN {
+			print name ",loss"
+			for (i = 1; i <= 10; i++)
+				printf "%d,%.6f\n", i, (4 - i / 10) * (i == 1 ? by : 1.001)
+		}'
+	}
+	for name in epoch step; do
+		table "$name" 1.008 >npu-$name.csv
+		table "$name" 1 >gpu-$name.csv
+	done
+	accalign npu-step.csv gpu-step.csv >pairs.acc
+	curve 1 pairs.acc
+	is loss '.rule == "first-step"'
+	accalign npu-epoch.csv gpu-epoch.csv >pairs.acc
+	curve 0 pairs.acc
+	is loss '.epochs == true and .begin_rel > 0.007'
+	sed 's/,/: loss=/; s/^/Epoch /; 1d' npu-epoch.csv >npu.log
+	sed 's/,/: loss=/; s/^/Epoch /; 1d' gpu-epoch.csv >gpu.log
+	run -0 accdiff npu.log gpu.log
+}

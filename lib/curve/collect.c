@@ -167,7 +167,9 @@ take_scalar(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *r,
 			p->v[i] = v[i];
 			p->res[i] = res[i];
 			const struct acc_val *counted = acc_get(r, prefix[i], "counted");
+			const struct acc_val *epochs = acc_get(r, prefix[i], "epochs");
 			c->counted |= counted != NULL && counted->type == ACC_V_BOOL && counted->b;
+			c->epochs |= epochs != NULL && epochs->type == ACC_V_BOOL && epochs->b;
 			if (note_run(s, c, p, i, r, prefix[i]) < 0)
 				return ACC_ENOMEM;
 		}
@@ -332,6 +334,7 @@ split_off(struct curve_set *s, struct acc_arena *mem, size_t from, const struct 
 	c->base = s->c[from].base;
 	c->role = s->c[from].role;
 	c->counted = s->c[from].counted;
+	c->epochs = s->c[from].epochs;
 	c->rank = p->rank;
 	c->p = acc_grow(c->p, &c->cap, c->n + n, sizeof *c->p, e);
 	if (c->p == NULL)

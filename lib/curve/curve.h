@@ -93,6 +93,7 @@ struct curve {
 	bool runs[2];         /* points of several runs or ranks */
 	uint64_t zeros[2];    /* losses of 0 that stand for NaN or infinity */
 	bool counted;         /* of a side that names no steps: lines were counted */
+	bool epochs;          /* of a side whose steps are epochs */
 	bool mixed;           /* several runs of one rank, or a pair of different ranks */
 	struct figures f;
 	struct noise noise;

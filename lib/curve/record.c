@@ -181,6 +181,8 @@ acc_curve_record(struct acc_rec *r, const struct acc_arena *mem, const struct cu
 		rc |= acc_add(r, "", "lr0", acc_bool(true));
 	if (c->counted)
 		rc |= acc_add(r, "", "counted", acc_bool(true));
+	if (c->epochs)
+		rc |= acc_add(r, "", "epochs", acc_bool(true));
 	rc |= put_noise(r, &c->noise);
 	rc |= put_verdict(r, mem, &c->v);
 	return rc < 0 ? ACC_ENOMEM : 0;

@@ -166,11 +166,11 @@ parts_at(const struct curve *c)
 	return c->v.level != NULL && c->v.limit == 0 ? c->f.first : c->f.beyond;
 }
 
-/* Is the first step that both logged the first of training? */
+/* Is the first step that both logged the first of training? An epoch's number is a mean over its steps. */
 static bool
 from_start(const struct curve *c)
 {
-	return !c->counted && (c->f.begin == 0 || c->f.begin == 1);
+	return !c->counted && !c->epochs && (c->f.begin == 0 || c->f.begin == 1);
 }
 
 /* One number times the bench's: the network and the batch are right. */

@@ -37,9 +37,9 @@ const struct acc_known acc_known[] = {
 	/* stack, data */
 	WHOLE("frames") WHOLE("data") WHOLE("side")
 	/* scalar, param */
-	SIDED("tag") SIDED("tag.raw") SIDED("res") SIDED("class") SIDED("counted") SIDED("run")
-		SIDED("where") SIDED("dialect") SIDED("maybe") SIDED("few") SIDED("given")
-			SIDED("group")
+	SIDED("tag") SIDED("tag.raw") SIDED("res") SIDED("class") SIDED("counted") SIDED("epochs")
+		SIDED("run") SIDED("where") SIDED("dialect") SIDED("maybe") SIDED("few")
+			SIDED("given") SIDED("group")
 	/* curve */
 	WHOLE("role") WHOLE("n") WHOLE("begin") WHOLE("end") WHOLE("first") WHOLE("apart") WHOLE(
 		"beyond") WHOLE("stays") WHOLE("max_abs") WHOLE("max_rel") WHOLE("most_rel")
@@ -50,7 +50,7 @@ const struct acc_known acc_known[] = {
 				WHOLE("parted") WHOLE("parted_steps") WHOLE("parted_times") WHOLE(
 					"parted_even") WHOLE("parted_rel") WHOLE("nonfinite")
 					WHOLE("neither") WHOLE("lost") WHOLE("shift") WHOLE(
-						"lr0") WHOLE("counted") WHOLE("inside")
+						"lr0") WHOLE("counted") WHOLE("epochs") WHOLE("inside")
 						WHOLE("outside") WHOLE("noise.runs") WHOLE(
 							"noise.max_abs") WHOLE("noise.mean_abs")
 							WHOLE("noise.mean_rel")

@@ -434,6 +434,8 @@ acc_curve_put(struct curves *cv, const struct curve_point *p, struct acc_err *e)
 		rc |= push(r, ACC_STR("tag.raw"), acc_text(k.raw));
 	if (p->counted)
 		rc |= push(r, ACC_STR("counted"), acc_bool(true));
+	if (p->epochs)
+		rc |= push(r, ACC_STR("epochs"), acc_bool(true));
 	rc |= push(r, ACC_STR("run"), acc_text(cv->run));
 	rc |= push(r, ACC_STR("where"), acc_text(where(cv, p->at)));
 	return rc < 0 ? acc_nomem(e) : acc_dump_put(cv->c, r, e);

@@ -32,6 +32,7 @@ struct curve_point {
 	int64_t rank;
 	bool so_far;  /* of a part of an evaluation: that of the whole follows */
 	bool counted; /* the step is a number of lines: the file names none */
+	bool epochs;  /* it is one of epochs */
 };
 
 struct curves {

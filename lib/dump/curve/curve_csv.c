@@ -30,8 +30,8 @@ struct sheet {
 	int64_t row;       /* so far, where no column is one of steps */
 	uint64_t last_run; /* hash of the run and rank of the row before */
 	bool guarded;      /* said that rows of one step are of several things */
-	int epoch;         /* a column beside that of steps, which may count anew in each; -1 */
-	bool part;         /* the column of steps is of a batch within its epoch */
+	int epoch; /* a column beside that of steps, which may count anew in each; -1; BY_EPOCH */
+	bool part; /* the column of steps is of a batch within its epoch */
 	struct log_count count;
 	struct dump_said said;
 	const char *head, *end; /* the file's first bytes */
@@ -127,7 +127,7 @@ roles(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 	if (s->step < 0)
 		s->step = find(f, n, weak_steps);
 	if (s->step == s->epoch)
-		s->epoch = -1;
+		s->epoch = s->step < 0 ? -1 : BY_EPOCH;
 	if (n < 2 || (s->step < 0 && !has_loss(f, n)))
 		return acc_fail(e, ACC_EFORMAT, "no curves: no column is one of steps");
 	s->value = find(f, n, values);
@@ -314,6 +314,7 @@ put_row(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 {
 	char buf[4096];
 	struct curve_point p = {.cls = s->cls, .at = acc_csv_line(s->csv), .has_step = true};
+	p.epochs = s->epoch == BY_EPOCH;
 	struct acc_str run = s->cv.run;
 	int last = s->step > s->name ? s->step : s->name, rc = 0;
 	bool looked = false;
@@ -575,9 +576,7 @@ probe(const struct acc_probe *p)
 	bool named = acc_str_ends(p->base, ".csv");
 	if (p->is_dir)
 		return acc_dump_probe_places(p, &rule, 80);
-	if (p->nhead == 0)
-		return 0;
-	size_t n = header(head, head + p->nhead, f, 64);
+	size_t n = p->nhead == 0 ? 0 : header(head, head + p->nhead, f, 64);
 	if (n < 2)
 		return 0;
 	if (is_monitor(f, n) || is_monitor_v2(f, n) ||
@@ -587,9 +586,9 @@ probe(const struct acc_probe *p)
 		return named ? 70 : 40;
 	if (named && find_part(f, n, part_steps) >= 0)
 		return 60;
-	if (named && find(f, n, weak_steps) == 0)
-		return 50;
-	return has_loss(f, n) && (named || acc_csv_numbers(head, head + p->nhead, n)) ? 30 : 0;
+	return named && find(f, n, weak_steps) == 0                                     ? 50
+	       : has_loss(f, n) && (named || acc_csv_numbers(head, head + p->nhead, n)) ? 30
+											: 0;
 }
 
 const struct acc_dump acc_dump_curve_csv = {

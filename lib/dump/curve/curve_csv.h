@@ -4,6 +4,8 @@
 
 #include "dump/curve/curve.h"
 
+enum { BY_EPOCH = -2 }; /* for a column of epochs: steps are epochs */
+
 struct column {
 	bool leave;         /* it is no curve */
 	int64_t last;       /* the step at which it last had a number */

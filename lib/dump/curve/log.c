@@ -49,7 +49,7 @@ segment(struct log_reader *g, struct acc_str s, const struct words *w, uint32_t 
 			return rc;
 	}
 	g->by = -1;
-	g->counted = g->kept = g->so_far = false;
+	g->counted = g->kept = g->so_far = g->epochs = false;
 	g->has_rank = acc_log_rank(&s, &g->rank);
 	for (int i = 0; i < NGRAMMARS; i++) {
 		bool asked = grammars[i]->guess > 0 ? g->guess.of == i + 1 : (w->of[i] & has) != 0;

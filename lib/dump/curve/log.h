@@ -157,6 +157,7 @@ struct log_reader {
 	int64_t ordinal; /* lines so far that name no step */
 	bool so_far;     /* they are of a part of an evaluation: those of the whole follow */
 	bool counted;    /* the points of this line have such a number for a step */
+	bool epochs;     /* the step of this line is an epoch */
 	bool commas;     /* numbers have a comma for a point */
 	bool ranked;     /* the file is of one rank */
 	bool has_rank;

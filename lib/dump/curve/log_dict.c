@@ -236,6 +236,7 @@ put(struct log_reader *g, struct pair *f, int n, const int64_t *step, bool train
 	int rc = acc_log_let_go(g, g->bar.seen ? g->bar.n : g->ordinal, e);
 	if (at.has_step || at.has_epoch) {
 		through = acc_log_through(g, &at, *mode != '\0');
+		g->epochs = !at.has_step;
 	} else if (!held) {
 		g->ordinal += train;
 		through = g->ordinal;

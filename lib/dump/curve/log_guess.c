@@ -572,6 +572,7 @@ line(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	} else {
 		g->guess.has_before = false; /* what comes behind an evaluation repeats nothing */
 	}
+	g->epochs = at.has_epoch && !at.has_step && !g->counted && step == at.epoch;
 	if (g->guess.behind.on && (rc = acc_log_let_go(g, step, e)) < 0)
 		return rc;
 	if (acc_str_is(f[0].key, "is"))

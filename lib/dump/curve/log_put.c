@@ -62,7 +62,8 @@ acc_log_put(struct log_reader *g, const char *prefix, struct acc_str tag, int64_
 			.has_rank = g->has_rank && !g->ranked,
 			.rank = g->rank,
 			.so_far = g->so_far,
-			.counted = g->counted},
+			.counted = g->counted,
+			.epochs = g->epochs},
 		e);
 }
 

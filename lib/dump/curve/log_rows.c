@@ -112,6 +112,7 @@ rows(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	if (put == 0)
 		return 0;
 	acc_log_step(g, step);
+	g->epochs = ACC_LOG_IS(name[at], epoch_names);
 	snprintf(g->guess.step, sizeof g->guess.step, "%.*s", ACC_PRS(name[at]));
 	for (int i = 0; i < names; i++) {
 		/* spaCy's epoch beside its step. */
