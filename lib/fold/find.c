@@ -2,6 +2,7 @@
 #include "fold/impl.h"
 #include "fold/weights.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* More parts than this are refused: the parts of a tensor are held. */
@@ -15,6 +16,13 @@ enum { TRIED = 1 << 16, TRIED_LEAST = 256 };
 /* Steps and their ranks are the same for every mesh. */
 static const struct fold_mesh no_mesh = {.stages = 0, .micro = 1};
 
+/* What all meshes of as many stages and micro-batches may explain at most: the parts that they join are the same. */
+enum { CEILINGS = 64 };
+struct ceiling {
+	uint32_t stages, micro, apart, turns;
+	double most;
+};
+
 struct trial {
 	struct acc_fold *f;
 	int (*use)(struct trial *t, const struct fold_mesh *m);
@@ -23,7 +31,9 @@ struct trial {
 		device; /* device: of a reference that is several ranks, that of the device */
 	uint32_t apart, turns; /* of the best */
 	double score;
-	bool shares; /* each stage of it has a part of the reference */
+	bool shares;                      /* each stage of it has a part of the reference */
+	struct ceiling ceiling[CEILINGS]; /* of the first that were tried */
+	uint32_t nceiling;
 	struct acc_err *e;
 };
 
@@ -59,12 +69,48 @@ stages_share(const struct acc_fold *f, const struct fold_mesh *m)
 	return true;
 }
 
+/* That of this mesh; NULL: there are too many. */
+static struct ceiling *
+ceiling_of(struct trial *t, const struct fold_mesh *m)
+{
+	const struct acc_fold *f = t->f;
+	uint32_t i = 0;
+	while (i < t->nceiling &&
+		(t->ceiling[i].stages != m->stages || t->ceiling[i].micro != m->micro ||
+			t->ceiling[i].apart != f->apart || t->ceiling[i].turns != f->turns))
+		i++;
+	if (i == t->nceiling && i < CEILINGS)
+		t->ceiling[t->nceiling++] = (struct ceiling){m->stages, m->micro, f->apart,
+			f->turns, INFINITY};
+	return i < CEILINGS ? &t->ceiling[i] : NULL;
+}
+
+/* How much it explains, or less where that is not more than `least` of the best. */
+static int
+explain(struct trial *t, const struct fold_mesh *m, double least, double *score)
+{
+	struct acc_fold *f = t->f;
+	struct ceiling *c = ceiling_of(t, m);
+	const double enough = least * t->score - 1e-6; /* sums of shares of 0.01 are not exact */
+	*score = 0;
+	if (c != NULL && c->most < enough)
+		return 0;
+	f->enough = enough;
+	int rc = acc_fold_steps(f, m, t->e);
+	f->enough = 0;
+	if (rc == 0)
+		*score = total(f);
+	if (rc == 0 && c != NULL && f->most < c->most)
+		c->most = f->most;
+	return rc;
+}
+
 static int
 try_mesh(struct trial *t, const struct fold_mesh *m)
 {
-	int rc = acc_fold_steps(t->f, m, t->e);
-	double score = rc < 0 ? 0 : total(t->f);
-	if (rc < 0)
+	double score;
+	int rc = explain(t, m, t->shares ? 1.02 : 1 / 1.1, &score);
+	if (rc < 0 || score == 0)
 		return rc;
 	/* Those with fewer axes come first; another must explain more than chance does, and a tenth more if a
 	 * stage of it shares nothing: so does a rank seem to be that is wrong from the start. */

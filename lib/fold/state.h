@@ -27,8 +27,11 @@ struct acc_fold {
 	uint32_t turns;
 	struct fold_mesh mesh; /* of a group */
 	bool whole;            /* the reference, too, becomes one rank */
-	uint32_t brief;   /* so many first op calls alone are matched: a mesh is chosen; 0: all */
-	uint32_t nstages; /* of that, the device's; by what its ranks do */
+	uint32_t brief; /* so many first op calls alone are matched: a mesh is chosen; 0: all */
+	/* Of the mesh that is tried: an end to it is no loss where it can explain less than `enough`; `most`: what any mesh of as
+	 * many stages and micro-batches may explain at most, as far as it was looked at. */
+	double enough, most;
+	uint32_t nstages;       /* of that, the device's; by what its ranks do */
 	struct acc_fold *both;  /* as which its ranks are the device; NULL: it has one */
 	struct fold_laid *laid; /* of that, of each item */
 	bool mesh_given;

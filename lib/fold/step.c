@@ -93,14 +93,33 @@ others(const struct together *all, uint32_t parts, const struct fold_item *it, d
 		       other_sum(all, it, times, 4 * tol * size));
 }
 
-/* How much of these two calls is one and the same. */
+/* Of a call the tensors that may be the reference's. */
+static uint32_t
+tensors_of(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v)
+{
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < k->n && k->dir == FOLD_FORWARD; i++)
+		n += f->device.item[k->first + i].tensor && !f->device.item[k->first + i].fills;
+	return n;
+}
+
+/* So many calls of a step are matched. */
+static uint32_t
+matched_of(const struct acc_fold *f, const struct fold_step *t)
+{
+	return t->reference == FOLD_NONE ? 0 : f->brief > 0 && t->nv > f->brief ? f->brief : t->nv;
+}
+
+/* How much of these two calls is one and the same; *any: at most, on whatever mesh. */
 static double
 likeness(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *t,
-	const struct fold_virtual *v, const uint32_t *with, uint32_t nwith, double *weight)
+	const struct fold_virtual *v, const uint32_t *with, uint32_t nwith, double *weight,
+	double *any)
 {
 	const struct fold_side *ref = &f->reference;
 	const struct fold_call *k = &f->device.call[t->call[v->rank]];
-	double most = 0;
+	double most = 0, may[2 * WINDOW + 1] = {0};
 	memset(weight, 0, nwith * sizeof *weight);
 	for (uint32_t i = 0; i < k->n; i++) {
 		const struct fold_item *own = &f->device.item[k->first + i];
@@ -116,17 +135,20 @@ likeness(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *
 			if (it == NULL || !it->tensor)
 				continue;
 			double tol = own->tol > it->tol ? own->tol : it->tol;
-			int sure = !scales && others(&all, m->zip, it, tol)
-					   ? 0
-					   : acc_fold_like(f, m, with[w], it, tol, factor, &l,
-						     &theirs);
+			const bool never = !scales && others(&all, m->zip, it, tol);
+			may[w] += !never;
+			int sure = never ? 0
+					 : acc_fold_like(f, m, with[w], it, tol, factor, &l,
+						   &theirs);
 			if (sure < 0)
 				continue;
 			weight[w] += sure == 2 ? full_weight(f, &l) : sure == 1 ? 0.01 : -0.1;
 		}
 	}
-	for (uint32_t w = 0; w < nwith; w++)
+	for (uint32_t w = 0; w < nwith; w++) {
 		most = weight[w] > most ? weight[w] : most;
+		*any = may[w] > *any ? may[w] : *any;
+	}
 	return most;
 }
 
@@ -186,9 +208,10 @@ window(struct by_op *o, uint64_t op, uint32_t first, uint32_t seen, uint32_t wit
 	return n;
 }
 
+/* *could: what the mesh may explain, of all steps. */
 static int
-add_edges(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, struct chain *c,
-	struct acc_err *e)
+add_edges(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, double *could,
+	struct chain *c, struct acc_err *e)
 {
 	const struct fold_segment *g = &f->reference.segment[t->reference];
 	struct by_op ops = {0};
@@ -196,15 +219,20 @@ add_edges(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, st
 	uint32_t with[2 * WINDOW + 1];
 	double weight[2 * WINDOW + 1];
 	int rc = link_ops(&f->reference, g, &ops, e);
-	const uint32_t most = f->brief > 0 && t->nv > f->brief ? f->brief : t->nv;
-	for (uint32_t i = 0; i < most && rc == 0; i++) {
+	const uint32_t most = matched_of(f, t);
+	for (uint32_t i = 0; i < most && rc == 0 && *could >= f->enough; i++) {
 		const struct fold_call *k = &f->device.call[t->call[t->v[i].rank]];
+		const double all = tensors_of(f, t, &t->v[i]);
+		double any = 0;
 		if (k->dir != FOLD_FORWARD)
 			continue;
 		const uint32_t had = acc_ids_get(&seen, k->op), nth = had == ACC_NOID ? 0 : had;
 		rc = acc_ids_put(&seen, k->op, nth + 1, true, e);
 		uint32_t n = window(&ops, k->op, g->first, nth, with);
-		if (rc < 0 || n == 0 || likeness(f, m, t, &t->v[i], with, n, weight) <= 0)
+		const double like = rc < 0 ? 0 : likeness(f, m, t, &t->v[i], with, n, weight, &any);
+		*could -= all - like;
+		f->most -= all - any;
+		if (like <= 0)
 			continue;
 		/* The later of the reference first, so that a call is linked once. */
 		for (uint32_t w = n; w-- > 0 && rc == 0;)
@@ -389,14 +417,15 @@ follow(struct acc_fold *f, struct fold_step *t, struct acc_err *e)
 }
 
 static int
-match(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, struct acc_err *e)
+match(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, double *could,
+	struct acc_err *e)
 {
 	struct chain c = {0};
 	int64_t last;
 	t->score = 0;
 	if (t->reference == FOLD_NONE)
 		return 0;
-	int rc = add_edges(f, m, t, &c, e);
+	int rc = add_edges(f, m, t, could, &c, e);
 	if (rc == 0)
 		rc = link_chain(&c, f->reference.segment[t->reference].n, &last, e);
 	if (rc == 0) {
@@ -425,10 +454,15 @@ acc_fold_steps(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e)
 	int rc = f->nstep == 0 ? acc_fold_list(f, e) : 0;
 	if (rc == 0 && f->runs == NULL)
 		rc = find_runs(f, e);
+	double could = 0;
 	for (uint32_t i = 0; i < f->nstep && rc == 0; i++) {
+		const struct fold_step *t = &f->step[i];
 		rc = acc_fold_lay_out(f, m, &f->step[i], e);
-		if (rc == 0)
-			rc = match(f, m, &f->step[i], e);
+		for (uint32_t k = 0; rc == 0 && k < matched_of(f, t); k++)
+			could += tensors_of(f, t, &t->v[k]);
 	}
+	f->most = could;
+	for (uint32_t i = 0; i < f->nstep && rc == 0; i++)
+		rc = match(f, m, &f->step[i], &could, e);
 	return rc;
 }

@@ -1,6 +1,8 @@
 """A small transformer under layouts over 2 to 4 gloo ranks, and alone, each recorded by accrecord. Needs torch.
 
-Usage: layouts.py OUT [--list] [--level 1|2] [NAME...]        a name is LAYOUT or LAYOUT-FAULT; none: all of them
+Usage: layouts.py OUT [--list] [--level 1|2] [--seed N] [NAME...]
+                                            a name is LAYOUT or LAYOUT-FAULT; none: all of them. A seed draws other weights,
+                                            tokens and dropout, and a width
 
     one, one.tokens, one.micro              the bench of a layout: one process with the whole batch; of ddp.drop itself,
                                             since no other process draws the same random numbers
@@ -47,7 +49,8 @@ from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
 
 from nets import accrecord  # noqa: E402
 
-BATCH, TOKENS, VOCABULARY, WIDTH, HEADS = 4, 8, 24, 16, 4
+SEED = int(sys.argv[sys.argv.index("--seed") + 1]) if "--seed" in sys.argv else 0
+BATCH, TOKENS, VOCABULARY, WIDTH, HEADS = 4, 8, 24, (16, 32, 48)[SEED % 3], 4
 FAULTS = {
     "ddp": "lost nosync twice sum stale scale data", "ddp4": "lost sum group stale data",
     "ddp.tokens": "own sum stale", "ddp.drop": "same sum", "fsdp": "nosync sum stale scale data", "fsdp4": "sum stale",
@@ -107,7 +110,7 @@ class Net(nn.Module):
     """The stages that this process has; first: of its part of the sequence, the first token's position."""
     def __init__(self, drop=False, gather=lambda a: a, first=0, at=None, stages=(0, 1)):
         super().__init__()
-        torch.manual_seed(4)
+        torch.manual_seed(4 + 100 * SEED)
         self.embed, self.pos = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(TOKENS, WIDTH)
         blocks = [Block(drop, gather) for _ in range(2)]
         self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, VOCABULARY)
@@ -129,7 +132,7 @@ class Net(nn.Module):
 
 
 def data(layout):
-    torch.manual_seed(7)
+    torch.manual_seed(7 + 100 * SEED)
     tokens = torch.randint(VOCABULARY, (BATCH, TOKENS + 1))
     tokens, labels = tokens[:, :-1], tokens[:, 1:].clone()
     if layout.endswith(".tokens"):
@@ -332,7 +335,7 @@ def run(rank, out, name, level, store):
     if ranks == 4 and fault == "group":
         pair = [dist.new_group([0, 1]), dist.new_group([2, 3])][rank // 2]
     one = Run(rank, layout, fault, pair)
-    torch.manual_seed(11 + (0 if fault == "same" else rank))
+    torch.manual_seed(11 + 100 * SEED + (0 if fault == "same" else rank))
     accrecord.start_record(output_dir=os.path.join(out, name if level == 2 else f"{name}.1"), record_level=level)
     one.step()
     accrecord.record_switch(False)
@@ -367,6 +370,9 @@ def main():
     if "--level" in words:
         at = words.index("--level")
         levels = (int(words[at + 1]),)
+        del words[at:at + 2]
+    if "--seed" in words:
+        at = words.index("--seed")
         del words[at:at + 2]
     if "--list" in words:
         print(*names(), sep="\n")

@@ -1,6 +1,6 @@
 """A small Llama on meshes of 2 to 4 gloo ranks, and alone, each recorded by accrecord. Needs torch.
 
-Usage: meshes.py OUT [--list] [--level 1|2] [NAME...]         as layouts.py, whose benches, faults and score it has
+Usage: meshes.py OUT [--list] [--level 1|2] [--seed N] [NAME...]      as layouts.py, whose benches, faults and score it has
 
 Three blocks (RMSNorm written out, rotary positions, grouped queries, SwiGLU), AdamW, gradients clipped to a norm:
 
@@ -38,7 +38,7 @@ from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
 import layouts  # noqa: E402
 from nets import accrecord  # noqa: E402
 
-BATCH, TOKENS, VOCABULARY, WIDTH, HEADS, GROUPS, INNER, BLOCKS = 12, 6, 29, 24, 4, 2, 40, 3
+BATCH, TOKENS, VOCABULARY, WIDTH, HEADS, GROUPS, INNER, BLOCKS = 12, 6, 29, (24, 32, 48)[layouts.SEED % 3], 4, 2, 40, 3
 FAULTS = {
     "ddp3": "lost nosync sum stale scale data", "tpdp": "lost nosync sum group stale data",
     "tpfsdp": "nosync sum clip stale scale", "spdp": "lost nosync group stale", "ppdp": "nosync group sum stale clip",
@@ -86,7 +86,7 @@ class Net(nn.Module):
     """The blocks that this process has, with the ends if they are its own."""
     def __init__(self, stage=0, stages=1, late=False):
         super().__init__()
-        torch.manual_seed(31)
+        torch.manual_seed(31 + 100 * layouts.SEED)
         first, last, self.late = stage == 0, stage == stages - 1, late
         embed, blocks = nn.Embedding(VOCABULARY, WIDTH), [Block() for _ in range(BLOCKS)]
         norm, head = Norm(), nn.Linear(WIDTH, VOCABULARY, bias=False)
@@ -159,7 +159,7 @@ class Run:
             with torch.no_grad():
                 (w.to_local() if hasattr(w, "to_local") else w).mul_(1.05)
         self.optimizer = torch.optim.AdamW(self.net.parameters(), lr=1e-3, weight_decay=0.1)
-        torch.manual_seed(77)
+        torch.manual_seed(77 + 100 * layouts.SEED)
         rows = torch.randint(VOCABULARY, (BATCH, TOKENS + 1))
         part, step = 0 if fault == "data" else part, BATCH // self.batch
         if self.kind == "acc":   # a part of each micro-batch

@@ -3,6 +3,8 @@
 #include "acc/say.h"
 #include "ranks/asked.h"
 
+#include <stdlib.h>
+
 enum { FEW_JOINED = 4 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
@@ -223,26 +225,71 @@ same_as(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc
 	return 0;
 }
 
+/* Of each rank a number, the same where what nobody made is the same in the first step; 0: there is none. */
+static void
+digests(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **peer, uint64_t *digest)
+{
+	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall; i = t->call[i].next) {
+		const struct acc_seen_call *c = &t->call[i];
+		if (!is_first(t, g, c) || c->k->talks || !acc_replicas_peers(t, g, c, peer))
+			continue;
+		for (uint32_t k = 0; k < g->n; k++)
+			for (uint32_t j = 0; j < c->n; j++) {
+				const struct acc_replica_seen *s = &t->seen[peer[k]->first + j];
+				const uint64_t both[] = {digest[k], s->mark};
+				if (s->data && !s->place && acc_seen_maker(t, s) == NULL &&
+					!acc_seen_stays(t, s))
+					digest[k] = acc_hash(both, sizeof both);
+			}
+	}
+}
+
+/* Two ranks with the same data, or all are compared that might have; *pairs: 0, 1, or more. */
+static int
+find_pairs(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **peer, const uint64_t *digest, uint32_t *pairs, uint32_t *a,
+	const struct acc_replica_seen **found, struct acc_err *e)
+{
+	struct acc_ids first = {0}, alike = {0};
+	int rc = 0;
+	for (uint32_t j = 0; j < g->n && rc == 0 && *pairs < 2; j++) {
+		const uint32_t i = acc_ids_get(&first, digest[j]),
+			       known = acc_ids_get(&alike, digest[j]);
+		const struct acc_replica_seen *x = NULL;
+		if (digest[j] == 0 || known != ACC_NOID) {
+			*pairs += digest[j] != 0 && known == 1;
+			continue;
+		}
+		rc = i == ACC_NOID ? acc_ids_put(&first, digest[j], j, false, e)
+				   : same_as(t, g, peer, i, j, &x, e);
+		if (rc == 0 && i != ACC_NOID)
+			rc = acc_ids_put(&alike, digest[j], x != NULL, false, e);
+		*a = x != NULL && *pairs == 0 ? i : *a;
+		*found = x != NULL && *pairs == 0 ? x : *found;
+		*pairs += x != NULL;
+	}
+	acc_ids_release(&first);
+	acc_ids_release(&alike);
+	return rc;
+}
+
 /* Of three ranks and more, whose data nobody else is given, two have the same, and another has other data. */
 static int
 repeated_data(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **peer, struct acc_err *e)
 {
-	const struct acc_replica_seen *x, *found = NULL;
-	uint32_t alike = 0, a = 0;
-	for (uint32_t i = 0; i < g->n; i++)
-		for (uint32_t j = i + 1; j < g->n; j++) {
-			int rc = same_as(t, g, peer, i, j, &x, e);
-			if (rc < 0)
-				return rc;
-			if (x == NULL)
-				continue;
-			found = alike++ == 0 ? x : found;
-			a = alike == 1 ? i : a;
-		}
+	const struct acc_replica_seen *found = NULL;
+	uint32_t pairs = 0, a = 0;
+	uint64_t *digest = g->n < 3 ? NULL : calloc(g->n, sizeof *digest);
+	if (digest == NULL)
+		return g->n < 3 ? 0 : acc_nomem(e);
+	digests(t, g, peer, digest);
+	int rc = find_pairs(t, g, peer, digest, &pairs, &a, &found, e);
+	free(digest);
 	/* Pairs of ranks that share data have it by design. */
-	return alike != 1 || g->n < 3
-		       ? 0
+	return rc < 0 || pairs != 1
+		       ? rc
 		       : acc_replicas_blame(t, g, found->line,
 				 SAY(t,
 					 "is made of the same data as on rank %lld, in the first step, although all other"
