@@ -148,8 +148,8 @@ class Stream:
         """values: (io, position, value) of an op call, or of a part of one."""
         keep = []
         # What is in out= before the call is nothing that it reads.
-        items = [item(v, io, pos, DESCRIPTION if io == "kw" and pos.split(".")[0] == "out" else detail,
-                      keep) for io, pos, v in values]
+        items = [item(v, io, pos, DESCRIPTION if isinstance(v, Summand) or
+                      io == "kw" and pos.split(".")[0] == "out" else detail, keep) for io, pos, v in values]
         one = Call(c(op), number, c(direction), c(key) if key else None, c(scope) if scope else None, stack,
                    c(stack_from) if stack_from else None, recompute)
         array = (Item * len(items))(*items)
@@ -220,6 +220,17 @@ def unheld(grad):
 
 def copies(values):
     return [(io, p, local(v).detach().clone() if isinstance(v, torch.Tensor) else v) for io, p, v in values]
+
+
+class Summand(torch.Tensor):
+    """Of a DTensor whose ranks have summands, what an optimizer is given: it adds them up for itself, and they are no
+    gradient yet. The shape alone is recorded."""
+
+
+def given(v):
+    if is_dtensor(v) and any(p.is_partial() for p in v.placements):
+        return torch.empty_like(local(v), device="meta").as_subclass(Summand)
+    return local(v).detach().clone() if isinstance(v, torch.Tensor) else v
 
 
 def tensors(values):
@@ -1673,7 +1684,7 @@ class Recorder:
                 op = f"Functional.{name}"
                 n = self.count(op)
                 one = self.spared(op, self.begin_step, op, n, args, kwargs)
-                y = self.parts_of(old, args, kwargs, one[1]) if one and one[2] else old(*args, **kwargs)
+                y = old(*args, **kwargs)
                 if one:
                     lists = dict(zip(names, args), **kwargs)
                     self.spared(op, self.end_step, op, n, args, lists, *one)
@@ -1687,7 +1698,7 @@ class Recorder:
         values = self.hold(arguments(args, kwargs), True)
         parted = any(is_dtensor(v) for _, _, v in values)
         if parted:
-            values = copies(values)
+            values = [(io, p, given(v)) for io, p, v in values]
         else:
             self.before(op, n, "forward", values, place)
         return values, place, parted
