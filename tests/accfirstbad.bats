@@ -1468,3 +1468,50 @@ open("other", "wb").write(b[:at] + b"dtype\xa3q32" + b[at + 9:])'
 	judge 0 other
 	first "$want"
 }
+
+@test "many sources, many outputs or arguments of a call: time grows as their number does" {
+	cd "$BATS_TEST_TMPDIR"
+	python3 - <<-'END'
+		import struct
+		def pack(x):
+		    if isinstance(x, int):
+		        return struct.pack(">Bq", 0xd3, x)
+		    if isinstance(x, float):
+		        return struct.pack(">Bd", 0xcb, x)
+		    if isinstance(x, str):
+		        return (bytes([0xa0 | len(x)]) if len(x) < 32 else struct.pack(">BI", 0xdb, len(x))) + x.encode()
+		    if isinstance(x, dict):
+		        return struct.pack(">BI", 0xdf, len(x)) + b"".join(pack(k) + pack(v) for k, v in x.items())
+		    return struct.pack(">BI", 0xdd, len(x)) + b"".join(map(pack, x))
+		def tensor(key, i, pos, v, src):
+		    return "tensor", {"name": f"{key}.output.{pos}", "key": key, "op": key.rsplit(".", 2)[0], "call": 0, "pass": "forward", "io": "out",
+		                      "pos": str(pos), "dtype": "f32", "shape": [4], "stat.max": v, "stat.min": -v, "stat.mean": v / 3,
+		                      "stat.norm": 2 * v, "src": src, "seq": i, "step": 0}
+		def write(name, records):
+		    with open(name, "wb") as f:
+		        for kind, fields in [("acc", {"v": 1, "minor": 0, "log": []})] + records + [("end", {"n": len(records), "st": 0})]:
+		            f.write(b"\x92" + pack(kind) + pack(fields))
+		source = {"format": "msprobe", "framework": "pytorch", "task": "statistics", "id": "s"}
+		for side, off in ("a", 1), ("b", 1.1):
+		    many = []
+		    for i in range(6000):
+		        many.append(("source", source | {"id": f"s{i}", "rank": i}))
+		        many.append(tensor("Torch.add.0.forward", 0, 0, off * (i + 1.0), f"s{i}"))
+		        many[-1][1]["rank"] = i
+		    write("sources." + side, many)
+		    write("outputs." + side, [("source", source)] + [tensor("Torch.split.0.forward", i, i, off * (i + 1.0), "s") for i in range(30000)])
+		    key = "Torch.f.0.forward"
+		    write("args." + side, [("source", source)] + [
+		        ("arg", {"name": f"{key}.input.{i}", "key": key, "op": "Torch.f", "call": 0, "pass": "forward", "io": "in", "pos": str(i),
+		                 "type": "int", "value": i + (side == "b"), "src": "s", "seq": i, "step": 0}) for i in range(60000)] +
+		        [tensor(key, 60000, 0, off, "s")])
+	END
+	# Seconds of CPU; half a second is usual, n^2 takes 5 to 20 of them.
+	export little=3
+	[[ $B == */build ]] || little=30
+	for f in sources outputs args; do
+		accalign $f.a $f.b | accmetric -q >$f.m
+		run -1 bash -c "ulimit -t \$little; accfirstbad $f.m >$f.j"
+		run -1 bash -c "ulimit -t \$little; accfmt -f brief $f.j >brief"
+	done
+}

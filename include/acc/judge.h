@@ -140,6 +140,7 @@ struct acc_call {
 	int64_t step, rank, seq; /* INT64_MIN where unknown; seq of the device, else the bench */
 	uint32_t segment;        /* calls of one (step, rank) stand together in one segment */
 	uint32_t items;
+	uint32_t inputs;  /* behind the last item that went in; 0: none did */
 	uint64_t op_id;   /* equal for calls of one operator */
 	uint64_t twin;    /* equal for the forward and the backward of one call */
 	uint8_t cls;      /* enum acc_op_class */
@@ -244,7 +245,8 @@ struct acc_case {
 		void (*trouble)(void *arg, const struct acc_err *e);
 		void *arg;
 	} opt;
-	struct acc_picked *picked; /* of the record that is read */
+	struct acc_picked *picked;   /* of the record that is read */
+	struct acc_sources *sources; /* once they are asked for: see unmatched.c */
 	struct acc_out *out;       /* while records are passed on */
 };
 

@@ -55,25 +55,25 @@ place_of(struct acc_opcalls *o, const struct acc_rec *r, uint32_t *out, struct a
 {
 	struct acc_place p;
 	place_name(r, &p);
-	/* They come one after another, or in turns of a few. */
-	for (size_t i = o->nplaces; i > 0; i--)
-		if (strcmp(o->place[i - 1].name, p.name) == 0) {
-			*out = (uint32_t)(i - 1);
-			return 0;
-		}
+	/* One that has neither is a place, too. */
+	const uint64_t *at = acc_map_put(&o->by_place, acc_str(p.name), o->nplaces);
+	if (at == NULL)
+		return acc_nomem(e);
+	*out = (uint32_t)*at;
+	if (*at < o->nplaces)
+		return 0;
 	struct acc_place *grown = acc_grow(o->place, &o->places_cap, o->nplaces + 1, sizeof p, e);
 	if (grown == NULL)
 		return ACC_ENOMEM;
 	o->place = grown;
-	grown[o->nplaces] = p;
-	*out = (uint32_t)o->nplaces++;
+	grown[o->nplaces++] = p;
 	return 0;
 }
 
 static struct acc_opcall *
 call_of(struct acc_opcalls *o, const struct acc_rec *r, struct acc_str key, struct acc_err *e)
 {
-	uint32_t place;
+	uint32_t place = 0;
 	if (place_of(o, r, &place, e) < 0)
 		return NULL;
 	struct acc_opcall *last = o->n > 0 ? &o->v[o->n - 1] : NULL;
@@ -318,6 +318,7 @@ acc_opcalls_release(struct acc_opcalls *o)
 	acc_ids_release(&o->made);
 	acc_stacks_release(&o->stacks);
 	acc_map_release(&o->by_key);
+	acc_map_release(&o->by_place);
 	acc_arena_release(&o->mem);
 	*o = (struct acc_opcalls){0};
 }

@@ -37,8 +37,9 @@ struct acc_opcalls {
 	size_t nflow, flow_cap;
 	struct acc_ids made; /* values -> who had them last as an output */
 	struct acc_stacks stacks;
-	struct acc_map by_key; /* key -> first call with it */
-	bool judged;           /* there are findings */
+	struct acc_map by_key;   /* key -> first call with it */
+	struct acc_map by_place; /* name -> place */
+	bool judged;             /* there are findings */
 	struct acc_arena mem;
 };
 

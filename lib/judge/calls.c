@@ -1,5 +1,6 @@
 /* Which op call a record belongs to, and what that call is. */
 #include "judge/case.h"
+#include "judge/item.h"
 #include "judge/picked.h"
 
 /* Where and in which op call a record stands. */
@@ -281,6 +282,8 @@ acc_into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 		it->max = it->max > 1 ? it->max : 1;
 	}
 	k->last = it->line;
+	if (acc_is_input(it))
+		k->inputs = it->line + 1;
 	k->items++;
 	it->call = c->ncall - 1;
 	if (it->sides & 1)

@@ -63,6 +63,8 @@ struct acc_recorded {
 	bool framework; /* the same, or unknown */
 	bool format;    /* the same, or unknown */
 };
+/* What was read of sources; NULL: none. */
+void acc_sources_free(struct acc_sources *s);
 /* What recorded the two sides of this op call. 0 or < 0. */
 int acc_recorded(struct acc_case *c, const struct acc_call *k, struct acc_recorded *how,
 	struct acc_err *e);

@@ -61,13 +61,15 @@ int
 acc_same_axis(struct scan *s, uint32_t call, const struct acc_item *arg)
 {
 	struct acc_rec *r;
+	if (acc_case_record(s->c, arg, &r, s->e) < 0)
+		return s->e->code;
+	if (!is_axis(acc_default_name(acc_get_text(r, "b.", "op"), acc_get_text(r, "b.", "pos"))))
+		return 0;
 	const int ndim = axes(s, call);
 	if (ndim < 0 || acc_case_record(s->c, arg, &r, s->e) < 0)
 		return s->e->code;
-	const struct acc_str name = acc_default_name(acc_get_text(r, "b.", "op"),
-		acc_get_text(r, "b.", "pos"));
-	return is_axis(name) && is_same(number_of(acc_get(r, "a.", "value")),
-					number_of(acc_get(r, "b.", "value")), true, (uint32_t)ndim);
+	return is_same(number_of(acc_get(r, "a.", "value")), number_of(acc_get(r, "b.", "value")),
+		true, (uint32_t)ndim);
 }
 
 /* Does one word of the operator's signature, as beta|delta, have both names? */

@@ -46,6 +46,7 @@ acc_case_close(struct acc_case *c)
 			judges[i]->release(c);
 	acc_out_free(c->out);
 	acc_spool_close(c->spool);
+	acc_sources_free(c->sources);
 	acc_picked_release(c->picked);
 	free(c->picked);
 	acc_arena_release(&c->mem);

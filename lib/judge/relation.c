@@ -85,7 +85,7 @@ gather(struct acc_case *c, uint32_t call, const struct acc_item *out, struct ten
 	const struct acc_call *k = &c->call[call];
 	t->n = t->numbers = 0;
 	t->alpha = 1;
-	for (uint32_t i = k->first; i <= k->last; i++) {
+	for (uint32_t i = k->first; i < k->inputs; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || !acc_is_input(it))
 			continue;
@@ -392,7 +392,7 @@ static unsigned
 taken(const struct acc_case *c, uint32_t call)
 {
 	unsigned n = 0;
-	for (uint32_t i = c->call[call].first; i <= c->call[call].last && n < 3; i++)
+	for (uint32_t i = c->call[call].first; i < c->call[call].inputs && n < 3; i++)
 		n += c->item[i].call == call && c->item[i].kind == ACC_ITEM_TENSOR &&
 		     acc_is_input(&c->item[i]);
 	return n;

@@ -40,22 +40,38 @@ stem(const char *key)
 
 enum { FORMAT, FRAMEWORK, TASK, LEVEL, ORDER, NSAID };
 struct source {
-	uint64_t id, said[NSAID]; /* hashes; 0: not said */
+	uint64_t said[NSAID]; /* hashes; 0: not said */
 };
-struct sources {
+/* Of a case that is asked: it is asked of many calls. */
+struct acc_sources {
 	struct source *v;
 	size_t n, cap;
+	struct acc_ids at; /* by hashes of their ids */
+	uint32_t read;     /* items of the case */
 };
 
+void
+acc_sources_free(struct acc_sources *s)
+{
+	if (s == NULL)
+		return;
+	acc_ids_release(&s->at);
+	free(s->v);
+	free(s);
+}
+
 static int
-read_sources(struct acc_case *c, struct sources *s, struct acc_err *e)
+read_sources(struct acc_case *c, struct acc_err *e)
 {
 	static const char *const key[NSAID] = {"format", "framework", "task", "level", "order"};
 	struct acc_rec *r;
-	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
-		if (c->item[i].kind != ACC_ITEM_AUX)
+	if (c->sources == NULL && (c->sources = calloc(1, sizeof *c->sources)) == NULL)
+		return acc_nomem(e);
+	struct acc_sources *s = c->sources;
+	for (; s->read < c->nitem; s->read = acc_step(c, s->read)) {
+		if (c->item[s->read].kind != ACC_ITEM_AUX)
 			continue;
-		int rc = acc_case_record(c, &c->item[i], &r, e);
+		int rc = acc_case_record(c, &c->item[s->read], &r, e);
 		if (rc < 0)
 			return rc;
 		if (!acc_rec_is(r, "source"))
@@ -63,31 +79,31 @@ read_sources(struct acc_case *c, struct sources *s, struct acc_err *e)
 		if (!ACC_ROOM(s->v, s->cap, s->n + 1, e))
 			return ACC_ENOMEM;
 		struct acc_str id = acc_get_text(r, "", "id");
-		struct source *one = &s->v[s->n++];
-		*one = (struct source){.id = acc_hash(id.p, id.n)};
+		struct source *one = &s->v[s->n];
 		for (int k = 0; k < NSAID; k++) {
 			struct acc_str t = acc_get_text(r, "", key[k]);
 			one->said[k] = t.n == 0 ? 0 : acc_hash(t.p, t.n);
 		}
+		if (acc_ids_put(&s->at, acc_hash(id.p, id.n), (uint32_t)s->n, false, e) < 0)
+			return ACC_ENOMEM;
+		s->n++;
 	}
 	return 0;
 }
 
 static const struct source *
-source_of(const struct sources *s, const struct acc_rec *r, const char *prefix)
+source_of(const struct acc_sources *s, const struct acc_rec *r, const char *prefix)
 {
 	struct acc_str id = acc_get_text(r, prefix, "src");
-	uint64_t h = acc_hash(id.p, id.n);
-	for (size_t i = 0; i < s->n; i++)
-		if (s->v[i].id == h)
-			return &s->v[i];
-	return NULL;
+	const uint32_t at = acc_ids_get(&s->at, acc_hash(id.p, id.n));
+	return at == ACC_NOID ? NULL : &s->v[at];
 }
 
 static int
-compare_sources(struct acc_case *c, const struct sources *s, const struct acc_call *k,
-	struct acc_recorded *how, struct acc_err *e)
+compare_sources(struct acc_case *c, const struct acc_call *k, struct acc_recorded *how,
+	struct acc_err *e)
 {
+	const struct acc_sources *s = c->sources;
 	struct acc_rec *r;
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		if (c->item[i].sides != 3)
@@ -111,13 +127,9 @@ int
 acc_recorded(struct acc_case *c, const struct acc_call *k, struct acc_recorded *how,
 	struct acc_err *e)
 {
-	struct sources s = {0};
 	*how = (struct acc_recorded){.framework = true, .format = true};
-	int rc = read_sources(c, &s, e);
-	if (rc == 0)
-		rc = compare_sources(c, &s, k, how, e);
-	free(s.v);
-	return rc;
+	int rc = read_sources(c, e);
+	return rc < 0 ? rc : compare_sources(c, k, how, e);
 }
 
 bool
