@@ -35,7 +35,7 @@ given(const struct acc_case *c, uint32_t call, double *off)
 	const struct acc_call *k = &c->call[call];
 	double most = 0;
 	*off = 0;
-	for (uint32_t i = k->first; i <= k->last; i++) {
+	for (uint32_t i = k->first; i < k->inputs; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || !acc_is_input(it) || it->kind != ACC_ITEM_TENSOR)
 			continue;

@@ -28,6 +28,7 @@ struct sharded {
 	struct whole of[2]; /* of what comes in parts its shape so far */
 	struct acc_stat_parts part;
 	double off;
+	uint32_t all, like; /* of the first of a list: how many of it are known, are right */
 };
 
 struct shards {
@@ -35,7 +36,7 @@ struct shards {
 	struct sharded *v;
 	uint32_t n;
 	size_t cap;
-	struct acc_ids by_name;
+	struct acc_ids by_name, first_of, right; /* right: members of a list that went in */
 };
 
 static bool
@@ -168,22 +169,35 @@ distance(struct sharded *s, uint32_t ranks)
 	return s->of[ACC_B].v[ACC_STAT_NORM] > 0 ? off : NAN;
 }
 
-/* That the parts are this tensor's shows another of its list, or the same member of another list that the op call is
- * given, which is the other side's: of gradients the weights. */
-static bool
-is_known(const struct shards *t, const struct sharded *s, double limit)
+/* Distances of all, and what is asked of lists and members. */
+static int
+sum_up(struct shards *t, double limit, struct acc_err *e)
 {
-	uint32_t like = 0, all = 0;
 	for (uint32_t i = 0; i < t->n; i++) {
-		const struct sharded *o = &t->v[i];
-		if (o == s || isnan(o->off))
+		struct sharded *s = &t->v[i];
+		s->off = distance(s, (uint32_t)t->c->nranks[ACC_A]);
+		if (isnan(s->off))
 			continue;
-		if (o->member == s->member && o->off <= limit && acc_is_input(&t->c->item[o->item]))
-			return true;
-		all += o->list == s->list;
-		like += o->list == s->list && o->off <= limit;
+		if (acc_ids_put(&t->first_of, s->list, i, false, e) < 0)
+			return ACC_ENOMEM;
+		struct sharded *first = &t->v[acc_ids_get(&t->first_of, s->list)];
+		first->all++;
+		first->like += s->off <= limit;
+		if (s->off <= limit && acc_is_input(&t->c->item[s->item]) &&
+			acc_ids_put(&t->right, s->member, i, false, e) < 0)
+			return ACC_ENOMEM;
 	}
-	return like > 0 && 4 * like >= 3 * all;
+	return 0;
+}
+
+/* That the parts of what is off are this tensor's shows another of its list, or the same member of another list that
+ * the op call is given, which is the other side's: of gradients the weights. */
+static bool
+is_known(const struct shards *t, const struct sharded *s)
+{
+	const struct sharded *first = &t->v[acc_ids_get(&t->first_of, s->list)];
+	return acc_ids_get(&t->right, s->member) != ACC_NOID ||
+	       (first->like > 0 && 4 * first->like >= 3 * (first->all - 1));
 }
 
 /* The device's norm by the bench's, where it is the same for all that are off as s is; else 0. */
@@ -250,12 +264,11 @@ say(const struct shards *t, const struct sharded *s, double limit, struct acc_er
 static int
 find_first(struct shards *t, double limit, uint32_t *call, struct acc_err *e)
 {
-	const uint32_t ranks = (uint32_t)t->c->nranks[ACC_A];
-	for (uint32_t i = 0; i < t->n; i++)
-		t->v[i].off = distance(&t->v[i], ranks);
+	if (sum_up(t, limit, e) < 0)
+		return ACC_ENOMEM;
 	for (uint32_t i = 0; i < t->n; i++)
 		if (t->v[i].off > limit && acc_is_input(&t->c->item[t->v[i].item]) &&
-			is_known(t, &t->v[i], limit)) {
+			is_known(t, &t->v[i])) {
 			*call = t->c->item[t->v[i].item].call;
 			return say(t, &t->v[i], limit, e);
 		}
@@ -270,7 +283,7 @@ fed_alone(const struct acc_case *c, uint32_t call)
 	uint32_t n[2] = {0, 0};
 	if (k->key[ACC_A] == NULL || !acc_call_steps(k))
 		return -1;
-	for (uint32_t i = k->first; i <= k->last; i++) {
+	for (uint32_t i = k->first; i < k->inputs; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call == call && it->kind == ACC_ITEM_TENSOR && acc_is_input(it))
 			for (int side = 0; side < 2; side++)
@@ -341,6 +354,8 @@ acc_say_shards(const struct scan *s, uint32_t *call, struct acc_err *e)
 	if (rc == 0 && t.n > 0)
 		rc = find_first(&t, limit, call, e);
 	acc_ids_release(&t.by_name);
+	acc_ids_release(&t.first_of);
+	acc_ids_release(&t.right);
 	free(t.v);
 	return rc;
 }
