@@ -415,3 +415,42 @@ MaxPool null its recorded output does not have the shape that its inputs give" ]
 	run -1 accdiff llama/rows llama/bench
 	[[ $output == *"Qcur-1.1: output 0 is off"* && $output != *"cur-0"*"off by"* ]]
 }
+
+@test "weights of few levels tell how far what is made of them may be off; one of them that is another is told" {
+	/usr/bin/python3 - <<-'END'
+		import os
+		import numpy
+		r = numpy.random.default_rng(7)
+		x = r.standard_normal((16, 64)).astype("f4")
+		w = [r.standard_normal((64, 64)).astype("f4") / 8 for _ in range(6)]
+		def blocks(v, levels): # Q8_0; with 7 levels, of 4 bits
+		    b = v.reshape(-1, 32)
+		    d = (abs(b).max(1, keepdims=True) / levels).astype("f2").astype("f4")
+		    return (numpy.rint(b / d) * d).reshape(v.shape).astype("f4")
+		def run(folder, weights):
+		    os.mkdir(folder)
+		    y = x
+		    for i, v in enumerate(weights):
+		        numpy.save(f"{folder}/Functional.linear.{i}.forward.input.0.npy", y)
+		        numpy.save(f"{folder}/Functional.linear.{i}.forward.input.1.npy", v)
+		        y = y @ v.T
+		        numpy.save(f"{folder}/Functional.linear.{i}.forward.output.0.npy", y)
+		run("bench", w)
+		for levels in 127, 7:
+		    q = [blocks(v, levels) for v in w]
+		    run(f"right{levels}", q)
+		    run(f"rows{levels}", q[:3] + [q[3][::-1].copy()] + q[4:])
+		    run(f"scale{levels}", q[:3] + [q[3] * numpy.float32(1.3)] + q[4:])
+	END
+	for levels in 127 7; do
+		run -0 accdiff right$levels bench
+		[[ $output == *"6 weights are the bench's, rounded to few levels (half of all are off by "* ]]
+		run -1 accdiff rows$levels bench
+		[[ $output == *"Functional.linear.3.forward: input 1"* ]]
+		run -1 accdiff scale$levels bench
+		[[ $output == *"most weights differ"* ]]
+	done
+	# By how many steps at most, as numpy has it: half a step.
+	run -0 bash -c 'accdump-read right127 | accalign - bench | accmetric | accfmt --json | jq -r "select(.kind == \"pair\" and .[\"m.reach\"] != null) | \"\(.[\"a.pos\"]) \(.[\"m.reach\"] > 0.45 and .[\"m.reach\"] <= 0.5)\"" | sort -u'
+	[ "$output" = "1 true" ]
+}

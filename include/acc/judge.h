@@ -129,6 +129,7 @@ struct acc_item {
 	bool open : 1;    /* the audit of side A leaves out elements that differ */
 	bool doubted : 1; /* accaudit doubts it: it may be right by design */
 	bool weight : 1;  /* a parameter, or an input where operators take one */
+	bool rounded : 1; /* a weight that is the other side's but for the rounding of its format */
 	bool late : 1;    /* statistics are equal, and checksums are not: see late.c */
 };
 #define ACC_NOCALL UINT32_MAX

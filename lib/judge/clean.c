@@ -140,6 +140,36 @@ say_roundings(struct scan *s, struct acc_err *e)
 	return 0;
 }
 
+/* Weights that are the bench's but for the rounding of a format of few levels; *others: that differ otherwise. */
+static uint32_t
+count_rounded(const struct scan *s, double limit, uint32_t *others)
+{
+	const struct acc_case *c = s->c;
+	uint32_t n = *others = 0;
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		if (!it->weight || !acc_is_measured(it) || !(acc_item_error(it, false) > limit))
+			continue;
+		n += it->rounded;
+		*others += !it->rounded;
+	}
+	return n;
+}
+
+static double
+weights_limit(const struct scan *s)
+{
+	return LIMIT_WEIGHTS_SAID * fmax(s->weight_unit, s->unit);
+}
+
+bool
+acc_weights_are_rounded(const struct scan *s)
+{
+	uint32_t others;
+	return s->weights > weights_limit(s) &&
+	       count_rounded(s, weights_limit(s), &others) > others;
+}
+
 /* What is not one op call's fault: other weights, another kind of arithmetic. */
 static int
 say_setting(struct scan *s, const struct suspect *culprit, struct acc_err *e)
@@ -150,19 +180,28 @@ say_setting(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 		rc = say_roundings(s, e);
 	if (rc < 0)
 		return rc;
-	const double limit = LIMIT_WEIGHTS_SAID * fmax(s->weight_unit, s->unit);
+	const double limit = weights_limit(s);
 	if (s->weights > limit) {
-		struct acc_finding *f = acc_case_find(c, "difference", e);
+		uint32_t others;
+		const uint32_t n = count_rounded(s, limit, &others);
+		struct acc_finding *f = acc_case_find(c, others == 0 ? "clean" : "difference", e);
 		if (f == NULL)
 			return ACC_ENOMEM;
 		f->rule = "weights";
 		f->value = s->weights;
 		f->limit = limit;
-		f->bad = true;
-		f->text = acc_say(acc_mem(s),
-			"most weights differ (half of them by %.2g or"
-			" more)%s: are these the same checkpoint and step?",
-			f->value, acc_got(acc_beyond(acc_mem(s), f->value, f->limit, NAN)));
+		f->bad = others > 0;
+		f->text =
+			f->bad ? acc_say(acc_mem(s),
+					 "most weights differ (half of them by %.2g or"
+					 " more)%s: are these the same checkpoint and step?",
+					 f->value,
+					 acc_got(acc_beyond(acc_mem(s), f->value, f->limit, NAN)))
+			       : acc_say(acc_mem(s),
+					 "%u weights are the bench's, rounded to few levels (half of all are off by"
+					 " %.2g or more), and limits as wide as that makes them: a bench that has the"
+					 " same weights shows more",
+					 n, f->value);
 		if (f->text == NULL)
 			return acc_nomem(e);
 	}

@@ -417,6 +417,14 @@ judge(struct acc_case *c, struct acc_err *e)
 	/* Ranks have calls of their own, as those that take their parts, however much one program they are. */
 	s.two = !s.folded && is_rewritten(c);
 	int rc = acc_sharded(c, e);
+	s.few = acc_weights_are_rounded(&s);
+	if (rc == 0 && s.two && s.few) {
+		/* Pairs of two programs are found by their values. */
+		c->nothing =
+			"the weights are rounded to few levels on one side, and the two sides are two programs:"
+			" give the bench the same weights";
+		rc = 1;
+	}
 	if (rc != 0)
 		return rc < 0 ? rc : acc_say_rest(c, e);
 	if (c->opt.roots != NULL && (s.near = malloc((c->ncall + 1) * sizeof *s.near)) == NULL)

@@ -161,7 +161,7 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 			(acc_unit_low(own) ? LIMIT_WEIGHT_FLOOR_16 : LIMIT_WEIGHT_FLOOR) * own,
 			LIMIT_WEIGHT_GAIN,
 			it->weight ? "weights are equal" : "nothing was computed before it"};
-		x.cause = s->weights;
+		x.cause = it->weight && s->few && !it->rounded ? 0 : s->weights;
 	} else {
 		l = (struct limit){
 			(acc_unit_low(unit) ? LIMIT_UNTRACED_FLOOR_16 : LIMIT_UNTRACED_FLOOR) *
@@ -210,6 +210,8 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 				   (c->item[p].measure == ACC_UNMEASURED && is_rest(s, k, it, unit))
 			 : (it->nonfinite && s->wild) || is_rest(s, k, it, unit) ||
 				   is_gradient_sum(s, k, i, unit))
+		x.margin = -LIMIT_CERTAIN;
+	if (it->weight && it->rounded && p == ACC_NOCALL)
 		x.margin = -LIMIT_CERTAIN;
 	/* One side makes zero of what is below the normal numbers (jax-flushes-subnormals), and who made it among many
 	 * zeros is not told. */

@@ -430,6 +430,10 @@ acc_item_measure(struct acc_item *it, const struct acc_picked *f)
 	if (memmem(layout.p, layout.n, "part(", 5) != NULL)
 		it->part = layout.p[0] == 'a' ? 1 : 2;
 	it->permuted = !it->note_shape && memmem(layout.p, layout.n, "permute", 7) != NULL;
+	if (acc_picked_is_f64(f->own[M_REACH]))
+		it->rounded = acc_is_rounded(acc_picked_f64(f->own[M_REACH]),
+			acc_picked_f64(f->own[M_REACH_RMS]), acc_picked_f64(f->own[M_REACH_ALONG]),
+			LIMIT_REACH);
 	bool tensor = f->tensor[ACC_A] || f->tensor[ACC_B];
 	it->kind = tensor ? ACC_ITEM_TENSOR : ACC_ITEM_ARG;
 	it->exact = (!f->has[ACC_A] || is_exact(it->dtype[ACC_A])) &&

@@ -28,7 +28,8 @@
 	X(ERROR, "err") X(NOTE, "note") X(HOW, "how") X(SURE, "sure") X(M_ERR_RMS, "m.err_rms") \
 	X(M_ERR_MAX, "m.err_max") X(M_RMSE, "m.rmse") X(M_MAX_ABS, "m.max_abs") \
 	X(M_MAX_REL, "m.max_rel") X(M_SAME, "m.same") X(M_NONFINITE, "m.nonfinite") \
-	X(M_EQUAL, "m.equal") X(M_LAYOUT, "m.layout")
+	X(M_EQUAL, "m.equal") X(M_LAYOUT, "m.layout") X(M_REACH, "m.reach") X(M_REACH_RMS, "m.reach.rms") \
+	X(M_REACH_ALONG, "m.reach.along")
 /* clang-format on */
 #define X(name, key) name,
 enum picked_side { PICKED_SIDE(X) NSIDE };
@@ -70,6 +71,10 @@ void acc_item_how(struct acc_item *it, int side, const struct acc_val *form,
 	const struct acc_val *round);
 void acc_item_open(struct acc_item *it, const struct acc_val *left, const struct acc_val *open,
 	bool beside);
+
+/* --- weights.c --- */
+/* Is a weight the other side's but for rounding, by m.reach and what else that says? */
+bool acc_is_rounded(double most, double rms, double along, double limit);
 
 /* --- item_statistics.c --- */
 /* Fill what statistics tell of how far two sides are apart, where that is all that is known. */

@@ -107,6 +107,7 @@ struct scan {
 	double unit;             /* of the network's usual dtype */
 	double noise;            /* times more noise than between two runs of the bench */
 	double weights;          /* median error of the weights: not 0 where checkpoints differ; */
+	bool few;                /* most weights that differ are rounded to few levels */
 	double weight_unit;      /* and the unit of that weight, the coarser of its sides' */
 	double recent[2][LIMIT_RECENT]; /* worst errors of the last calls, forward and backward */
 	uint32_t nrecent[2];

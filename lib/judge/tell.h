@@ -34,6 +34,8 @@ int acc_mark_suspects(struct scan *s, uint32_t chosen, struct acc_err *e);
 int acc_say_ties(struct scan *s, const struct suspect *culprit, struct acc_err *e);
 /* How far everything agrees: up to the culprit, or all of it; and settings. */
 int acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e);
+/* Do most weights differ, and are most of these the bench's but for the rounding of a format of few levels? */
+bool acc_weights_are_rounded(const struct scan *s);
 
 /* --- programs.c --- */
 /* Of two programs: how much was compared, and, where there is no culprit, how the forward pass ends. */

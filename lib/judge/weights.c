@@ -1,5 +1,6 @@
 /* Tensors that belong to no op call: do both sides have the same weights, the same batch? Values
  * must be equal but for a cast; nothing computes here that could explain a difference. */
+#include "judge/picked.h"
 #include "judge/weights.h"
 #include "acc/tensor.h"
 #include "acc/say.h"
@@ -81,6 +82,12 @@ is_rounding(double along)
 	return along <= LIMIT_REACH_ALONG && along >= LIMIT_REACH_CUT;
 }
 
+bool
+acc_is_rounded(double most, double rms, double along, double limit)
+{
+	return most <= limit && rms <= LIMIT_REACH_RMS && is_rounding(along);
+}
+
 /* Of a pair of which a side is quantized: 1, the same within the rounding of its format; 0, not; < 0: nothing says. */
 static int
 rounded(const struct acc_rec *r)
@@ -93,7 +100,7 @@ rounded(const struct acc_rec *r)
 			limit = LIMIT_REACH_CARRIED;
 	if (acc_as_f64(acc_get(r, "", "m.reach"), &most) &&
 		acc_as_f64(acc_get(r, "", "m.reach.rms"), &rms))
-		return most <= limit && rms <= LIMIT_REACH_RMS && is_rounding(along);
+		return acc_is_rounded(most, rms, along, limit);
 	for (int k = 0; k < 2; k++) {
 		const struct acc_str raw = acc_get_text(r, side[k], "dtype.raw");
 		if (acc_quant_named(raw) != ACC_STORED || acc_grid_named(raw))

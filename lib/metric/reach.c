@@ -18,19 +18,86 @@ is_quantized(const struct side *s)
 	return s->payload && (acc_quant_of(s->ref.enc) != NULL || acc_is_made(s->ref.enc));
 }
 
-bool
-acc_reach_due(const struct slot *s, const struct acc_reading *got)
-{
-	return got->has_two && got->two.same < got->two.n &&
-	       (is_quantized(&s->a) || is_quantized(&s->b));
-}
-
 struct walk {
 	struct acc_pay *pay[ALL];
 	uint8_t *raw;
 	double *value[ALL];
 	enum acc_dtype dtype[ALL];
 };
+
+/* --- levels that the values tell --- */
+
+/* Formats have one scale for 32 numbers of a row, or for more. */
+enum { BLOCK = 32, LEVELS = 255 };
+
+/* The step of which all are multiples, up to so many times; 0: they are all zero; -1: there is none. Of 32 numbers
+ * that nobody rounded all are near one of 255 sets of multiples once in 10^80. */
+static double
+step_of(const double *v)
+{
+	const double near = 0x1p-12; /* a level, and the quotient by the largest, in f32 */
+	double top = 0;
+	for (int i = 0; i < BLOCK; i++)
+		top = isfinite(v[i]) ? fmax(top, fabs(v[i])) : INFINITY;
+	for (int n = 1; n <= LEVELS && top > 0 && top < INFINITY; n++) {
+		int i = 0;
+		while (i < BLOCK && fabs(v[i] / top * n - rint(v[i] / top * n)) <= near)
+			i++;
+		if (i == BLOCK)
+			return top / n;
+	}
+	return top == 0 ? 0 : -1;
+}
+
+/* May it be a weight of an operator that one side has in few levels, in a format of its own? */
+static bool
+may_tell(const struct slot *s)
+{
+	const struct side *const sides[SIDES] = {&s->a, &s->b};
+	const struct acc_str io = acc_get_text(&s->rec, "b.", "io"),
+			     pos = acc_get_text(&s->rec, "b.", "pos");
+	for (int i = 0; i < SIDES; i++)
+		if (!sides[i]->payload || sides[i]->ref.ndim < 2 ||
+			acc_dtype_of(sides[i]->ref.dtype)->cls != 'F' ||
+			sides[i]->ref.shape[sides[i]->ref.ndim - 1] % BLOCK != 0)
+			return false;
+	return acc_str_is(io, "param") || (acc_str_is(io, "in") && !acc_str_is(pos, "0"));
+}
+
+/* As of a format that is named, where the values of one side tell a step: false: they tell none. */
+static bool
+add_told(struct reach *r, const struct walk *w, size_t n, int *told)
+{
+	for (size_t at = 0; at + BLOCK <= n; at += BLOCK) {
+		double step = *told < 0 ? -1 : step_of(w->value[*told] + at);
+		for (int k = 0; k < SIDES && *told < 0; k++) {
+			step = step_of(w->value[k] + at);
+			*told = step > 0 ? k : -1;
+		}
+		if (step < 0)
+			return false;
+		for (size_t i = at; i < at + BLOCK; i++) {
+			const double v = w->value[*told][i], b = w->value[!*told][i], d = v - b;
+			/* The scale is rounded to 16 bits. */
+			const double x = d == 0 ? 0 : fabs(d) / (step + 0x1p-11 * fabs(v));
+			r->max = x > r->max || isnan(x) ? x : r->max;
+			r->sum += x * x;
+			r->cross += d * b;
+			r->values += b * b;
+			r->square += d * d;
+			r->noise += d * d * b * b;
+		}
+	}
+	r->n += (double)n;
+	return true;
+}
+
+bool
+acc_reach_due(const struct slot *s, const struct acc_reading *got)
+{
+	return got->has_two && got->two.same < got->two.n &&
+	       (is_quantized(&s->a) || is_quantized(&s->b) || may_tell(s));
+}
 
 static int
 open_walk(struct walk *w, const struct acc_measurer *m, const struct side *const side[SIDES],
@@ -89,8 +156,10 @@ acc_reach_measure(const struct acc_measurer *m, struct slot *s, struct acc_err *
 	struct walk w = {.raw = NULL};
 	int rc = open_walk(&w, m, side, err);
 	const uint64_t n = rc == 0 ? acc_pay_count(w.pay[0]) : 0;
+	const bool named = is_quantized(&s->a) || is_quantized(&s->b);
+	int told = -1;
 	s->reach = (struct reach){.is = true};
-	for (uint64_t at = 0; at < n && rc == 0; at += ACC_CHUNK) {
+	for (uint64_t at = 0; at < n && rc == 0 && s->reach.is; at += ACC_CHUNK) {
 		const size_t k = n - at < ACC_CHUNK ? (size_t)(n - at) : ACC_CHUNK;
 		for (int i = 0; i < ALL && rc == 0; i++) {
 			const void *p;
@@ -100,8 +169,10 @@ acc_reach_measure(const struct acc_measurer *m, struct slot *s, struct acc_err *
 			if (rc == 0)
 				acc_kernel_load(w.dtype[i], p, k, w.value[i]);
 		}
-		if (rc == 0)
+		if (rc == 0 && named)
 			add(&s->reach, &w, k);
+		else if (rc == 0)
+			s->reach.is = add_told(&s->reach, &w, k, &told);
 	}
 	for (int i = 0; i < ALL; i++) {
 		acc_pay_close(w.pay[i]);

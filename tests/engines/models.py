@@ -161,7 +161,63 @@ class Cnn(nn.Module):
         return self.fc(F.gelu(self.c3(x)).mean((2, 3)))
 
 
-MODELS = {"llama": lambda: Decoder(False), "qwen": lambda: Decoder(True), "bert": Bert, "vit": Vit, "cnn": Cnn, "gpt": Gpt}
+class Mixing(nn.Module):
+    """Of a mixer: what mixes tokens, then what mixes channels."""
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(HIDDEN), nn.LayerNorm(HIDDEN)
+        self.up, self.down, self.mlp, self.fault = nn.Linear(16, 48), nn.Linear(48, 16), Mlp(), None
+
+    def forward(self, x):
+        y = self.norm1(x).transpose(1, 2)
+        if self.fault == "flip":
+            y = y.flip(2)
+        x = x + self.down(F.gelu(self.up(y))).transpose(1, 2)
+        return x * 0.9 + self.mlp(self.norm2(x)) if self.fault == "residual" else x + self.mlp(self.norm2(x))
+
+
+class Mixer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patch = nn.Conv2d(3, HIDDEN, 4, 4)
+        self.layers = nn.ModuleList(Mixing() for _ in range(LAYERS))
+        self.norm, self.head = nn.LayerNorm(HIDDEN), nn.Linear(HIDDEN, 10)
+
+    def forward(self, x):
+        x = self.patch(x).flatten(2).transpose(1, 2)
+        for f in self.layers:
+            x = f(x)
+        return self.head(self.norm(x).mean(1))
+
+
+class Stage(nn.Module):
+    """Of a network of dilated convolutions that see the past alone."""
+    def __init__(self, by):
+        super().__init__()
+        self.conv, self.norm, self.mix = nn.Conv1d(HIDDEN, HIDDEN, 3, dilation=by), nn.GroupNorm(8, HIDDEN), nn.Conv1d(HIDDEN, HIDDEN, 1)
+        self.fault = None
+
+    def forward(self, x):
+        by = 2 * self.conv.dilation[0]
+        y = self.norm(self.conv(F.pad(x, (by // 2, by - by // 2) if self.fault == "future" else (by, 0))))
+        return x + self.mix(F.leaky_relu(y, 0.1) if self.fault == "leaky" else F.relu(y))
+
+
+class Tcn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(100, HIDDEN)
+        self.layers = nn.ModuleList(Stage(2 ** i) for i in range(LAYERS))
+        self.head = nn.Linear(HIDDEN, 100)
+
+    def forward(self, ids):
+        x = self.embed(ids).transpose(1, 2)
+        for f in self.layers:
+            x = f(x)
+        return self.head(x.transpose(1, 2))
+
+
+MODELS = {"llama": lambda: Decoder(False), "qwen": lambda: Decoder(True), "bert": Bert, "vit": Vit, "cnn": Cnn, "gpt": Gpt, "mixer": Mixer, "tcn": Tcn}
 
 
 def make(name, seed=0):
@@ -174,7 +230,7 @@ def make(name, seed=0):
         for p in ("weight", "bias"):
             if isinstance(f, (nn.LayerNorm, nn.BatchNorm2d)):
                 getattr(f, p).data.add_(0.2 * torch.randn_like(getattr(f, p)))
-    x = torch.randint(0, 100, (2, TOKENS)) if name not in ("vit", "cnn") else torch.randn(2, 3, *((8, 8) if name == "cnn" else (16, 16)))
+    x = torch.randint(0, 100, (2, TOKENS)) if name not in ("vit", "cnn", "mixer") else torch.randn(2, 3, *((8, 8) if name == "cnn" else (16, 16)))
     return m, x
 
 
@@ -216,6 +272,21 @@ def break_it(m, name, fault):
             return "c2|b2"
         return None
     block = m.layers[1]
+    if name in ("mixer", "tcn"):
+        norm, wide = (block.norm2, block.up) if name == "mixer" else (block.norm, block.conv)
+        if fault == "eps":
+            norm.eps = 1e-2
+        elif fault == "bias":
+            wide.bias.zero_()
+        elif fault == "gain":
+            norm.weight.mul_(1.03)
+        elif fault == ("flip" if name == "mixer" else "future") or fault == ("residual" if name == "mixer" else "leaky"):
+            block.fault = fault
+        elif fault == "dilation" and name == "tcn":
+            block.conv.dilation = (3,)
+        else:
+            return None
+        return "layers.1"
     rope, biased, plain = block.attn.rope, block.attn.o.bias is not None or name == "qwen", name in ("bert", "vit", "gpt")
     if fault == "eps":
         block.norm2.eps = 1e-2
@@ -251,5 +322,5 @@ def break_it(m, name, fault):
     return None
 
 
-KEPT = {"nets": ["gpt"], "faults": ["lost", "shift", "turned"]}
+KEPT = {"nets": ["gpt", "mixer", "tcn"], "faults": ["lost", "shift", "turned", "flip", "future", "residual", "leaky", "gain", "dilation"]}
 FAULTS = ["eps", "rope", "mask", "scale", "rows", "bias", "gelu", "half", "swap", "padding", "act"] + KEPT["faults"]
