@@ -76,6 +76,8 @@ add_told(struct reach *r, const struct walk *w, size_t n, int *told)
 		}
 		if (step < 0)
 			return false;
+		if (*told < 0) /* zeros on both sides, which tell nothing */
+			continue;
 		for (size_t i = at; i < at + BLOCK; i++) {
 			const double v = w->value[*told][i], b = w->value[!*told][i], d = v - b;
 			/* The scale is rounded to 16 bits. */
