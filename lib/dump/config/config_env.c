@@ -229,7 +229,7 @@ report(struct params *ps, struct seen *seen, struct acc_str line, struct param *
 	int rc = assigned(ps, seen, line, p, e);
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
-	if (acc_str_starts(line, "Name: "))
+	if (line.p != buf && acc_str_starts(line, "Name: ")) /* it outlives this line */
 		seen->name = acc_str_trim((struct acc_str){line.p + 6, line.n - 6});
 	if (acc_str_starts(line, "Version: ") && seen->name.n > 0) {
 		p->key = seen->name;

@@ -102,6 +102,7 @@ put_entry(struct curves *cv, const struct jnode *entry, uint64_t at, struct acc_
 	struct curve_point p = {.cls = CURVE_GUESS, .at = at, .has_step = step != NULL};
 	if (p.has_step)
 		p.step = step->i;
+	p.epochs = step != NULL && step == jtree_get(entry, "epoch");
 	for (const struct jnode *n = entry->child; n != NULL; n = n->next) {
 		if (n == step || !acc_curve_number(n, &p.value))
 			continue;
