@@ -161,6 +161,10 @@ setup() {
 	[[ $output != old ]] || skip "needs PyTorch 2.5"
 	accdump-read -r 1 -o 'Distributed.*' parts | accfmt --tsv -c op | sort -u | diff - <(printf '%s\n' \
 		Distributed.{all_gather_into_tensor,all_reduce,recv,reduce_scatter_tensor,send} op)
+	# Of what the optimizer is given, the norm's gradients alone are summands, whose elements say nothing.
+	accdump-read -r 0 -i in -o Functional.sgd parts | accmetric | accfmt --tsv -c pos,s.norm |
+		awk -F'\t' '$1 ~ /^[01]/ && $2 == "" { printf "%s ", $1 }' >summands
+	[ "$(cat summands)" = "1.0 1.1 " ]
 	run -0 bash -c "accdump-read parts | accaudit | accfirstbad | accfmt"
 	# Of PyTorch 2.6; 2.15 has six more.
 	[[ $output =~ "audit: "([0-9]+)" outputs pass recomputation" && $output != *" fail"* ]]

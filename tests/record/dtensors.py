@@ -30,6 +30,8 @@ def rank(out, number):
                                        "3": RowwiseParallel(output_layouts=Replicate())})
         net(torch.randn(2, 6, 4).chunk(2, 1)[number]).square().mean().backward()
         got = [p.grad.full_tensor().clone() for p in net.parameters()]
+        torch.optim.SGD(net.parameters(), lr=0.5).step()
+        got += [p.full_tensor().detach().clone() for p in net.parameters()]
         x = torch.arange(4.) + number
         for y in (functional.all_reduce(x, "sum", mesh), functional.all_gather_tensor(x, 0, mesh),
                   functional.reduce_scatter_tensor(x, "sum", 0, mesh)):
