@@ -188,7 +188,9 @@ step() { # whole|parts, factor of the gradients, of one weight, tensors: given o
 		            by = factor if part == 1 else stale if i == 2 else 1
 		            w = [[by * x for x in row] for row in w]
 		            cut = (rows + 1) // 2   # as chunk does: the last rank has what is left
-		            mine = w if how == "whole" else w[:cut] if rank == 0 else w[cut:]
+		            if how == "own" and rank == 1 and part == 1 and i > 0:
+		                w = [[1.3 * x for x in row] for row in w]
+		            mine = w if how != "parts" else w[:cut] if rank == 0 else w[cut:]
 		            tensor(key, "Functional.sgd", "forward", "in", "%d.%d" % (part, i), mine)
 		record("end", {"n": n, "st": 0})
 	END
@@ -211,6 +213,17 @@ step() { # whole|parts, factor of the gradients, of one weight, tensors: given o
 	step parts 1 1.05 given >stale
 	run -1 bash -c 'accalign stale ddp | accmetric | accfirstbad | accfmt'
 	[[ $output == *"Functional.sgd.0.forward: input 0.2 is off"*"the device's norm 1.05 times the bench's, as in 1 of 4 of its list"* ]]
+	# Each rank has its own whole, as where gradients are not reduced, but of one weight.
+	step own 1 1 given >own
+	run -1 bash -c 'accalign own fsdp | accmetric | accfirstbad | accfmt'
+	[[ $output == *"Functional.sgd.0.forward: input 1.1 is another on each rank of the device, by up to 0.3 of it"*"as in 3 of 4 of its list"* ]]
+	run -1 bash -c 'accalign fsdp own | accmetric | accfirstbad | accfmt'
+	[[ $output == *"is another on each rank of the bench"* ]]
+	# Switched off, or doubted.
+	run -0 bash -c 'accalign own fsdp | accmetric | accfirstbad --no-rule=shards | accfmt'
+	[[ $output == *"switched off: shards (it would have accused 1 record)"* && $output != *"is another on each rank"* ]]
+	accalign own fsdp | accmetric | accfirstbad --doubt=shards | accfmt --json |
+		jq -es 'map(select(.witness == "shards")) | length == 1 and .[0].what == "warning" and .[0].rule == "doubt"'
 	# A part alone says nothing of the whole.
 	run -0 bash -c 'accalign <(accdump-read -r 0 sum) <(accdump-read -r 0 ddp) | accmetric | accfirstbad | accfmt'
 	[[ $output == *"different shapes on the two sides: 8 records"* ]]
@@ -225,4 +238,8 @@ step() { # whole|parts, factor of the gradients, of one weight, tensors: given o
 	run -1 bash -c 'accalign ddp nosync | accmetric | accfirstbad | accfmt'
 	[[ $output == *"no tensor is given to it on the bench"* ]]
 	run -0 bash -c "accalign nosync ddp | accmetric | accfirstbad --allow-missing='Functional.sgd.*' | accfmt"
+	run -0 bash -c "accalign nosync ddp | accmetric | accfirstbad --no-rule=unfed | accfmt"
+	[[ $output == *"switched off: unfed (it would have accused "* ]]
+	accalign nosync ddp | accmetric | accfirstbad --doubt=unfed | accfmt --json |
+		jq -es 'any(.witness == "unfed" and .what == "warning" and .rule == "doubt")'
 }

@@ -126,5 +126,7 @@ void acc_witness_audit(struct scan *s, const struct acc_item *it, struct suspect
 bool acc_witness_heard(struct scan *s, struct suspect *x);
 /* For the caller, how often those that are switched off would have spoken. */
 void acc_witness_count(const struct scan *s);
+/* How is it to be said that this one, of no suspect, was found? It is counted where it is not, or doubted. */
+enum acc_rule_use acc_witness_speaks(struct scan *s, enum acc_witness_id id);
 
 #endif

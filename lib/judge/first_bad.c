@@ -462,7 +462,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL && stretch.call == ACC_NOCALL)
 		rc = acc_say_shards(&s, &stretch.call, e);
 	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL && stretch.call == ACC_NOCALL)
-		rc = acc_say_unfed(c, &stretch.call, e);
+		rc = acc_say_unfed(&s, &stretch.call, e);
 	if (rc > 0) {
 		named = &stretch;
 		i = out = ACC_NOCALL;

@@ -1,7 +1,7 @@
 /* measured.h - what witnesses of the default judge were measured to be worth
  *
  * MEASURED(id, right, of): of so many op calls that it named, in cases that did not teach it, so many were right;
- * tests/RESULTS.md has the table, tests/networks/run and tests/programs/score.py made it. A witness that is not here
+ * tests/RESULTS.md has the table, tests/networks/run, tests/programs/score.py and tests/record/layouts.py made it. A witness that is not here
  * was not measured. */
 #ifndef JUDGE_MEASURED_H
 #define JUDGE_MEASURED_H
@@ -16,6 +16,8 @@
 	MEASURED(made_input, 11, 13) \
 	MEASURED(unmade_input, 14, 14) \
 	MEASURED(equal_weight, 26, 26) \
-	MEASURED(equal_argument, 36, 42)
+	MEASURED(equal_argument, 36, 42) \
+	MEASURED(shards, 12, 12) \
+	MEASURED(unfed, 1, 1)
 
 #endif

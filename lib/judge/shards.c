@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "judge/bounds.h"
 #include "judge/case.h"
 
 enum { MAXDIM = 8 };
@@ -29,9 +30,11 @@ struct sharded {
 	struct acc_stat_parts part;
 	double off;
 	uint32_t all, like; /* of the first of a list: how many of it are known, are right */
+	double unlike;      /* how far the whole of one rank is from that of the first */
 };
 
 struct shards {
+	struct scan *s;
 	struct acc_case *c;
 	struct sharded *v;
 	uint32_t n;
@@ -83,13 +86,21 @@ add_part(struct sharded *s, struct whole *w, const struct whole *part)
 	return true;
 }
 
-static bool
-same_whole(const struct whole *a, const struct whole *b)
+/* By how much *a is another than *b, in parts of that. */
+static double
+far_off(const struct whole *a, const struct whole *b)
 {
-	bool same = a->ndim == b->ndim && a->count == b->count;
-	for (int i = 0; i < ACC_STATS && same; i++)
-		same = a->v[i] == b->v[i];
-	return same;
+	double apart[ACC_STATS], off = 0;
+	acc_stat_apart(a->v, b->v, b->count, apart);
+	for (int i = 0; i < ACC_STATS; i++)
+		off = fmax(off, apart[i]);
+	return b->v[ACC_STAT_NORM] > 0 ? off : NAN;
+}
+
+static bool
+same_shape(const struct whole *a, const struct whole *b)
+{
+	return a->ndim == b->ndim && memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0;
 }
 
 /* One rank's of it. */
@@ -100,10 +111,12 @@ add_rank(struct sharded *s, const struct whole of[2])
 	const bool device = axis >= 0 && of[ACC_A].shape[axis] < of[ACC_B].shape[axis];
 	const int parts = device ? ACC_A : ACC_B, whole = device ? ACC_B : ACC_A;
 	if (axis < 0 || (s->n > 0 && (axis != s->axis || device != s->device ||
-					     !same_whole(&s->of[whole], &of[whole])))) {
+					     !same_shape(&s->of[whole], &of[whole])))) {
 		s->broken = true;
 		return;
 	}
+	if (s->n > 0)
+		s->unlike = fmax(s->unlike, far_off(&of[whole], &s->of[whole]));
 	if (s->n++ == 0) {
 		s->axis = axis;
 		s->device = device;
@@ -161,12 +174,9 @@ distance(struct sharded *s, uint32_t ranks)
 	if (s->broken || s->n != ranks || p->shape[s->axis] != w->shape[s->axis] ||
 		s->part.count != w->count)
 		return NAN;
-	double apart[ACC_STATS], off = 0;
 	acc_stat_whole(&s->part, p->v);
-	acc_stat_apart(s->of[ACC_A].v, s->of[ACC_B].v, w->count, apart);
-	for (int i = 0; i < ACC_STATS; i++)
-		off = fmax(off, apart[i]);
-	return s->of[ACC_B].v[ACC_STAT_NORM] > 0 ? off : NAN;
+	const double off = far_off(&s->of[ACC_A], &s->of[ACC_B]);
+	return isnan(off) ? off : fmax(off, s->unlike);
 }
 
 /* Distances of all, and what is asked of lists and members. */
@@ -215,6 +225,23 @@ factor_of(const struct shards *t, const struct sharded *s, double limit)
 	return times;
 }
 
+/* A finding as its witness is used: one that is doubted is a warning. NULL: it says nothing, or there is no memory. */
+static struct acc_finding *
+find(struct scan *s, enum acc_witness_id id, const char *kind, struct acc_err *e)
+{
+	const enum acc_rule_use use = acc_witness_speaks(s, id);
+	struct acc_finding *f = NULL;
+	if (use != ACC_RULE_OFF)
+		f = acc_case_find(s->c, use == ACC_RULE_DOUBTS ? "warning" : kind, e);
+	if (f != NULL) {
+		f->witness = acc_witnesses[id].id;
+		f->rule = use == ACC_RULE_DOUBTS ? "doubt" : f->witness;
+		f->bad = use == ACC_RULE_AS_IS;
+		f->doubtful = !f->bad;
+	}
+	return f;
+}
+
 static int
 say(const struct shards *t, const struct sharded *s, double limit, struct acc_err *e)
 {
@@ -235,21 +262,31 @@ say(const struct shards *t, const struct sharded *s, double limit, struct acc_er
 	const struct acc_str pos = acc_get_text(r, "a.", "pos");
 	const char *at = acc_arena_copy(&c->mem, pos.p, pos.n);
 	src = acc_say_source(c, k, &stack, e);
-	struct acc_finding *f = acc_case_find(c, "culprit", e);
-	if (f == NULL || place == NULL || at == NULL || src == NULL)
+	if (place == NULL || at == NULL || src == NULL)
 		return e->code == 0 ? acc_nomem(e) : e->code;
+	struct acc_finding *f = find(t->s, ACC_WITNESS_shards, "culprit", e);
+	if (f == NULL)
+		return e->code;
 	f->name = acc_call_name(k);
 	f->io = acc_say_io(it);
 	f->pos = at;
 	f->step = k->step;
-	f->rule = "shards";
 	f->value = s->off;
 	f->limit = limit;
 	f->stack = stack;
-	f->bad = true;
 	const char *by = times == 0 ? ""
 				    : acc_say(&c->mem, ", the device's norm %.6g times the bench's",
 					      times);
+	if (s->unlike > limit) {
+		f->value = s->unlike;
+		f->text = acc_say(&c->mem,
+			"%s: %s is another on each rank of the %s, by up to %.3g of it by their statistics (limit %.2g), and one"
+			" of which each has a part on the other side, as in %u of %u of its list; what it is given beside"
+			" agrees, and so does all that was compared before it: is it reduced, and over all ranks?%s%s",
+			f->name, place, s->device ? "bench" : "device", s->unlike, limit, off, all,
+			src[0] != '\0' ? "; at " : "", src);
+		return f->text == NULL ? acc_nomem(e) : f->bad;
+	}
 	f->text = acc_say(&c->mem,
 		"%s: %s is off: the parts that the %s's ranks have are together not the whole that each of the other side"
 		" has, by %.3g of it by their statistics (limit %.2g)%s, as in %u of %u of its list; what it is given"
@@ -257,7 +294,7 @@ say(const struct shards *t, const struct sharded *s, double limit, struct acc_er
 		" ranks is another%s%s",
 		f->name, place, s->device ? "device" : "bench", s->off, limit, acc_got(by), off,
 		all, src[0] != '\0' ? "; at " : "", src);
-	return f->text == NULL || by == NULL ? acc_nomem(e) : 1;
+	return f->text == NULL || by == NULL ? acc_nomem(e) : f->bad;
 }
 
 /* Of those that are off, and surely the same tensor, the first. 1: said. */
@@ -294,51 +331,53 @@ fed_alone(const struct acc_case *c, uint32_t call)
 
 /* Of two sides that were recorded alike. 1: said. */
 static int
-say_unfed(struct acc_case *c, uint32_t call, int fed, struct acc_err *e)
+say_unfed(struct scan *s, uint32_t call, int fed, struct acc_err *e)
 {
+	struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
 	struct acc_recorded how;
 	int rc = acc_recorded(c, k, &how, e);
 	if (rc < 0 || !how.alike)
 		return rc;
 	const char *stack, *where = acc_say_where(c, k), *src = acc_say_source(c, k, &stack, e);
-	struct acc_finding *f = acc_case_find(c, "missing", e);
-	if (f == NULL || where == NULL || src == NULL)
+	if (where == NULL || src == NULL)
 		return e->code == 0 ? acc_nomem(e) : e->code;
+	struct acc_finding *f = find(s, ACC_WITNESS_unfed, "missing", e);
+	if (f == NULL)
+		return e->code;
 	f->name = acc_call_name(k);
 	f->step = k->step;
 	f->rank = k->rank;
-	f->rule = "unfed";
 	f->stack = stack;
-	f->bad = true;
 	f->text = acc_say(&c->mem,
 		"%s%s: no tensor is given to it on the %s, and weights and gradients on the %s: nothing is learnt there; are"
 		" the gradients where the optimizer looks for them, or are they never reduced?%s%s (--allow-missing"
 		" accepts it)",
 		where, f->name, fed == ACC_A ? "bench" : "device",
 		fed == ACC_A ? "device" : "bench", src[0] != '\0' ? "; at " : "", src);
-	return f->text == NULL ? acc_nomem(e) : 1;
+	return f->text == NULL ? acc_nomem(e) : f->bad;
 }
 
 int
-acc_say_unfed(struct acc_case *c, uint32_t *call, struct acc_err *e)
+acc_say_unfed(struct scan *s, uint32_t *call, struct acc_err *e)
 {
+	struct acc_case *c = s->c;
 	int rc = 0;
 	for (uint32_t i = 0; i < c->ncall && rc == 0; i = acc_step(c, i)) {
 		const int fed = fed_alone(c, i);
 		if (fed < 0 || acc_may_lack(c, acc_call_name(&c->call[i])))
 			continue;
-		rc = say_unfed(c, i, fed, e);
+		rc = say_unfed(s, i, fed, e);
 		*call = rc > 0 ? i : *call;
 	}
 	return rc;
 }
 
 int
-acc_say_shards(const struct scan *s, uint32_t *call, struct acc_err *e)
+acc_say_shards(struct scan *s, uint32_t *call, struct acc_err *e)
 {
 	struct acc_case *c = s->c;
-	struct shards t = {.c = c};
+	struct shards t = {.s = s, .c = c};
 	int rc = 0;
 	if (c->nranks[ACC_A] < 2 || c->nranks[ACC_A] != c->nranks[ACC_B])
 		return 0;

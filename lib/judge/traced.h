@@ -152,10 +152,10 @@ bool acc_written_partly(const struct scan *s, uint32_t call, uint32_t i);
 /* --- shards.c --- */
 /* Where nothing else is named: 1 with a finding, and its call, if what the ranks of one side have parts of is together not
  * what those of the other have whole; 0; < 0. */
-int acc_say_shards(const struct scan *s, uint32_t *call, struct acc_err *e);
+int acc_say_shards(struct scan *s, uint32_t *call, struct acc_err *e);
 
 /* The same, if an optimizer is given tensors on one side alone. */
-int acc_say_unfed(struct acc_case *c, uint32_t *call, struct acc_err *e);
+int acc_say_unfed(struct scan *s, uint32_t *call, struct acc_err *e);
 
 struct acc_behaviour;
 /* Is a side of this pair of that tool, in the version that was seen, operator and dtype, too? 1, 0 or < 0. */

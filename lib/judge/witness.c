@@ -83,6 +83,15 @@ acc_witness_heard(struct scan *s, struct suspect *x)
 	return x->doubted;
 }
 
+enum acc_rule_use
+acc_witness_speaks(struct scan *s, enum acc_witness_id id)
+{
+	const enum acc_rule_use use = use_of(s, id);
+	s->silent[id] += use == ACC_RULE_OFF;
+	s->demoted[id] += use == ACC_RULE_DOUBTS;
+	return use;
+}
+
 void
 acc_witness_count(const struct scan *s)
 {

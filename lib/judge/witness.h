@@ -52,6 +52,10 @@
 		"where outputs differ, running means and variances do not") \
 	WITNESS(equal_argument, GIVEN, NOTHING, ACCUSES, \
 		"where outputs differ, numbers, flags and modes of the op call do not") \
+	WITNESS(shards, GIVEN, NOTHING, ACCUSES, \
+		"the parts that the ranks of one side have are together what each of the other has whole") \
+	WITNESS(unfed, GIVEN, NOTHING, ACCUSES, \
+		"an optimizer that is given weights and gradients on one side is on the other") \
 	WITNESS(other_choice, CHOICE, NOTHING, EXCUSES, \
 		"of values that are equal but for noise another place may be found or taken") \
 	WITNESS(counted_places, CHOICE, STATISTICS, EXCUSES, \
