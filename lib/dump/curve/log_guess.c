@@ -108,6 +108,14 @@ leading(struct acc_str s, int64_t *k, int64_t *of, bool *bar)
 	return *bar || (p < end && *p == ',');
 }
 
+/* Is it a key of JSON? What acc_log_place has no word for has one that stands in no line. */
+static bool
+is_quoted(struct acc_str s, struct acc_str word)
+{
+	const uintptr_t at = (uintptr_t)word.p, from = (uintptr_t)s.p;
+	return at > from && at <= from + s.n && word.p[-1] == '"';
+}
+
 /* A line with nothing but a place says where the lines behind it are, which name none. */
 static bool
 settle_place(struct log_reader *g, struct acc_str s, struct log_place *at, const struct log_pair *f,
@@ -118,7 +126,7 @@ settle_place(struct log_reader *g, struct acc_str s, struct log_place *at, const
 		loss = loss || is_loss(&f[i]);
 	if (found && n == 0) {
 		/* A line of JSON stands before or behind what it is of. */
-		if (at->word.p == s.p || at->word.p[-1] != '"') {
+		if (!is_quoted(s, at->word)) {
 			g->guess.placed = at->has_epoch || at->has_step;
 			g->guess.stepped = at->has_step && !at->has_epoch;
 			g->guess.place = at->has_epoch ? at->epoch : at->step;
