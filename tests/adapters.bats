@@ -81,6 +81,25 @@ judged() { # engine, bench, call
 	run -2 --separate-stderr accdump-read cut
 }
 
+@test "whatever an engine hands over is recorded: bytes the other way round, dtypes without numbers, numbers beyond 64 bits" {
+	/usr/bin/python3 -c 'import numpy' || skip "no numpy"
+	PYTHONPATH=$ROOT/python /usr/bin/python3 - <<-'END'
+		import numpy as np
+		from accengine import Recording
+		for side in "rec", "same":
+		    with Recording(side, "jax 0.9") as r:
+		        r.node("A", {"big": np.arange(3, dtype=">f4" if side == "rec" else "<f4")}, [2**70], {"n": 2**65, "s": "\ud800"})
+		        r.node("B", {"c": np.full(2, 1 + 2j), "names": np.array(["a", "b"])}, ["big"])
+	END
+	run -0 accdiff rec same
+	[[ $output == *"2 op calls compared"*"(2 identical)"*"not measured: 1 record, first c.output.1"* ]]
+	run -0 bash -c 'accdump-read rec | accmetric | accfmt --json | jq -c "select(.kind == \"tensor\") | [.name, .dtype, .[\"dtype.raw\"], .[\"s.max\"]]"'
+	[ "$output" = '["big.output.0","f32","float32",2]
+["c.input.0","f32","float32",2]
+["c.output.0","c128","complex128",2.23606797749979]
+["c.output.1",null,"str32",null]' ]
+}
+
 # With the engine itself, where it is: PYTHON with torch and it.
 alive() { # engine, call
 	local python=${PYTHON:-python3}

@@ -86,17 +86,25 @@ say_order(struct acc_case *c, struct acc_err *e)
 }
 
 /* A tensor on one side that is None, a number or a formula on the other. */
-static bool
-is_value(const struct acc_item *it)
+static int
+is_value(struct acc_case *c, const struct acc_item *it, struct acc_err *e)
 {
-	return it->dtype[ACC_A] == ACC_NODTYPE || it->dtype[ACC_B] == ACC_NODTYPE;
+	struct acc_rec *r;
+	if (it->dtype[ACC_A] != ACC_NODTYPE && it->dtype[ACC_B] != ACC_NODTYPE)
+		return 0;
+	/* A tensor may have a dtype that nobody knows. */
+	const int rc = acc_case_record(c, it, &r, e);
+	return rc < 0 ? rc
+		      : !acc_str_is(acc_get_text(r, "a.", "kind"), "tensor") ||
+				!acc_str_is(acc_get_text(r, "b.", "kind"), "tensor");
 }
 
 int
 acc_say_rest(struct acc_case *c, struct acc_err *e)
 {
 	struct gaps dtype = {0}, shape = {0}, unmeasured = {0}, broken = {0}, value = {0};
-	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
+	int rc = 0;
+	for (uint32_t i = 0; i < c->nitem && rc >= 0; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
 		if (it->kind != ACC_ITEM_TENSOR && it->kind != ACC_ITEM_ARG)
 			continue;
@@ -108,10 +116,10 @@ acc_say_rest(struct acc_case *c, struct acc_err *e)
 			gap(&shape, i);
 		else if (!it->broken && !it->other_form && !it->apart &&
 			 it->kind == ACC_ITEM_TENSOR && it->sides == 3 &&
-			 it->measure == ACC_UNMEASURED)
-			gap(is_value(it) ? &value : &unmeasured, i);
+			 it->measure == ACC_UNMEASURED && (rc = is_value(c, it, e)) >= 0)
+			gap(rc > 0 ? &value : &unmeasured, i);
 	}
-	int rc = say_order(c, e);
+	rc = rc < 0 ? rc : say_order(c, e);
 	if (rc == 0)
 		rc = acc_say_unmatched(c, e);
 	if (rc == 0)

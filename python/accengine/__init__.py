@@ -17,7 +17,13 @@ import numpy as np
 __all__ = ["Recording"]
 
 DTYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32", "int16": "i16",
-          "int8": "i8", "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8", "bool": "bool"}
+          "int8": "i8", "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8", "bool": "bool", "complex64": "c64",
+          "complex128": "c128",
+          # ml_dtypes'
+          "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2", "float8_e4m3fnuz": "f8e4m3fnuz", "float8_e5m2fnuz": "f8e5m2fnuz",
+          "float8_e8m0fnu": "f8e8m0", "float8_e4m3": "f8e4m3ieee", "float8_e3m4": "f8e3m4", "float8_e4m3b11fnuz": "f8e4m3b11fnuz",
+          "float6_e2m3fn": "f6e2m3", "float6_e3m2fn": "f6e3m2", "float4_e2m1fn": "f4e2m1"}
+WIDER = {"int4": "int8", "int2": "int8", "uint4": "uint8", "uint2": "uint8"}   # of ml_dtypes', too
 WORDS = {"in": "input", "out": "output", "kw": "kwargs"}
 
 
@@ -30,7 +36,7 @@ def pack(x):
     if isinstance(x, float):
         return struct.pack(">Bd", 0xcb, x)
     if isinstance(x, str):
-        x = x.encode("utf-8", "surrogateescape")
+        x = x.encode("utf-8", "surrogatepass")
         return struct.pack(">BI", 0xdb, len(x)) + x
     if isinstance(x, dict):
         return struct.pack(">BI", 0xdf, len(x)) + b"".join(pack(k) + pack(v) for k, v in x.items())
@@ -99,15 +105,18 @@ class Recording:
             self.item("tensor", call, io, pos, {"from": value})
             return
         v = np.asarray(value)
-        if v.dtype.name not in DTYPES:
-            return
-        b = np.ascontiguousarray(v).tobytes()
-        self.data.write(bytes(-self.at % 64))
-        self.at += -self.at % 64
-        fields = {"dtype": DTYPES[v.dtype.name], "shape": list(v.shape), "file": "rank0.step0.data", "off": self.at, "len": len(b),
-                  "crc32": zlib.crc32(b)}
-        self.data.write(b)
-        self.at += len(b)
+        fields = {"dtype.raw": v.dtype.name, "shape": list(v.shape)}   # of what has no numbers that is all
+        if v.dtype.name in WIDER:
+            v = v.astype(WIDER[v.dtype.name])
+        if v.dtype.name in DTYPES:
+            # Of arrays from files the bytes may stand the other way round.
+            b = np.ascontiguousarray(v, v.dtype.newbyteorder("<")).tobytes()
+            self.data.write(bytes(-self.at % 64))
+            self.at += -self.at % 64
+            fields = {**fields, "dtype": DTYPES[v.dtype.name], "file": "rank0.step0.data", "off": self.at, "len": len(b),
+                      "crc32": zlib.crc32(b)}
+            self.data.write(b)
+            self.at += len(b)
         if name is not None:
             fields["as"] = name
             self.known.add(name)
@@ -136,7 +145,7 @@ class Recording:
             call["stack"] = self.stack(at)
         for i, g in enumerate(given):
             if isinstance(g, (bool, int, float)):
-                self.item("arg", call, "in", i, {"type": type(g).__name__, "value": g})
+                self.item("arg", call, "in", i, dict(zip(("type", "value"), attribute(g))))
                 continue
             name, value = g if isinstance(g, tuple) else (g, None)
             if name in self.known:
