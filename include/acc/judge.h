@@ -248,7 +248,7 @@ struct acc_case {
 	} opt;
 	struct acc_picked *picked;   /* of the record that is read */
 	struct acc_sources *sources; /* once they are asked for: see unmatched.c */
-	struct acc_out *out;       /* while records are passed on */
+	struct acc_out *out;         /* while records are passed on */
 };
 
 /* What the default judge accuses or excuses by. */
