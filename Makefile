@@ -268,6 +268,7 @@ check-long: all $(FAULTS)
 	$(MAKE) SAN=address,undefined B=build-san check
 	if command -v clang; then $(MAKE) CC=clang SAN=address,undefined B=build-san-clang all && \
 		BIN=$(abspath build-san-clang/bin) tests/through; else BIN=$(abspath build-san/bin) tests/through; fi
+	BIN=$(abspath build-san/bin) $(PYTHON) tests/hostile 600 1 build-san/hostile
 	BIN=$(abspath $(BIN)) tests/nexts
 	$(MAKE) SAN=thread B=build-thread all
 	BIN=$(abspath build-thread/bin) B=$(abspath build-thread) tests/threads
