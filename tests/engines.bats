@@ -461,3 +461,42 @@ MaxPool null its recorded output does not have the shape that its inputs give" ]
 	run -0 bash -c 'accdump-read right127 | accalign - bench | accmetric | accfmt --json | jq -r "select(.kind == \"pair\" and .[\"m.reach\"] != null) | \"\(.[\"a.pos\"]) \(.[\"m.reach\"] > 0.45 and .[\"m.reach\"] <= 0.5)\"" | sort -u'
 	[ "$output" = "1 true" ]
 }
+
+@test "edges by name in a stream that holds its elements: the same as with each held again" {
+	export ROOT
+	/usr/bin/python3 - <<-'END'
+		import array, os, re
+		page = open(os.environ["ROOT"] + "/man/acc-by-hand.7").read()
+		exec(re.search(r"(import struct\n.*?)\.Ed", page, re.S)[1].replace("\\e", "\\"))
+		x = array.array("f", range(70000))
+		y = array.array("f", (2 * v for v in x))
+		z = array.array("f", (4 * v for v in x))
+		have = {"x": x.tobytes(), "a": y.tobytes(), "b": z.tobytes()}
+		for named in False, True:
+		    s = Stream("named.acc" if named else "held.acc")
+		    seen = set()
+		    for step in 0, 1:
+		        for key, given in ("a", "xx"), ("b", "aa"):
+		            for io, some in ("in", given), ("out", [key]):
+		                for i, k in enumerate(some):
+		                    f = {"name": f"{key}.{io}.{i}", "src": SOURCE, "seq": len(s.contents), "step": step, "rank": 0, "key": key, "op": "Add",
+		                         "pass": "forward", "io": io, "pos": str(i)}
+		                    held = not named or (step, k) not in seen
+		                    seen.add((step, k))
+		                    f.update({"dtype": "f32", "shape": [70, 1000], **({"as": k} if named else {})} if held else {"from": k})
+		                    s.put("tensor", f)
+		                    s.contents.append(have[k] if held else b"")
+		    s.close()
+		s = Stream("lost.acc")
+		s.put("tensor", {"name": "a.in.0", "src": SOURCE, "seq": 0, "key": "a", "op": "Add", "pass": "forward", "io": "in", "pos": "0", "from": "gone"})
+		s.close()
+	END
+	(($(stat -c %s named.acc) < $(stat -c %s held.acc) * 6 / 10))
+	shows() { accdump-read "$1" | accmetric | accfmt --json | jq -c 'select(.kind == "tensor") | [.name, .step, .dtype, .shape, .["s.hash"], .["s.norm"]]'; }
+	run -0 shows held.acc
+	[ "${#lines[@]}" = 12 ]
+	[ "$(shows named.acc)" = "$output" ]
+	run -0 bash -c 'accdump-read named.acc | accaudit | accfmt --json | jq -r "select(has(\"audit.ok\")) | .[\"audit.ok\"]" | sort | uniq -c'
+	[[ $output == *"4 true" ]]
+	fails "nothing before it in this step is named gone" accdump-read lost.acc
+}
