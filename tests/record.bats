@@ -144,7 +144,7 @@ f.write(bytes([b[0] ^ 1 << int(sys.argv[3])]))' a/rank0.acc $((size * i / 60 + i
 	accdump-read good >s
 	python3 -c '
 d = bytearray(open("s", "rb").read())
-at = d.index(b"float32", len(d) // 2)
+at = d.rindex(b"float32")
 d[at] ^= 2
 open("s", "wb").write(d)'
 	run -2 --separate-stderr bash -c 'accaudit <s | accfirstbad'

@@ -182,23 +182,38 @@ tell(const struct acc_keylist *k, struct acc_buf *out)
 	return 0;
 }
 
-/* A field behind what was written, unless its value is the last one; is it there? < 0: ACC_ENOMEM. */
-static inline int
+/* Is this text the last value? Most that are new to a reader of files are texts that came before. */
+static inline bool
+is_last_text(struct acc_str s, const struct acc_last *last)
+{
+	const uint32_t head = s.n < 32 ? 1 : 2;
+	return last->have && last->n == head + s.n &&
+	       last->raw[0] == (head == 1 ? (0xa0 | s.n) : 0xd9) &&
+	       acc_bytes_same(last->raw + head, s.p, s.n);
+}
+
+/* Is this the last value, as bytes? */
+static inline bool
+is_last(const uint8_t *p, uint32_t n, const struct acc_last *last)
+{
+	return last->have && last->n == n && acc_bytes_same(last->raw, p, n);
+}
+
+/* A field behind what was written, for which there is room, unless its value is the last one; is it there? */
+static inline bool
 put_value(const struct acc_field *f, struct acc_last *last, bool keep, struct acc_buf *out)
 {
 	const uint8_t *p = f->raw;
 	uint32_t n = f->nraw;
-	if (p != NULL && last->have && last->n == n && acc_bytes_same(last->raw, p, n))
-		return 0;
-	if (reserve(out, p != NULL ? n : bound(&f->v)) < 0)
-		return ACC_ENOMEM;
+	if (p != NULL ? is_last(p, n, last) : f->v.type == ACC_V_TEXT && is_last_text(f->v.s, last))
+		return false;
 	struct acc_buf b = *out;
 	if (p == NULL) {
 		pack_value(&b, &f->v);
 		p = out->p + out->n;
 		n = (uint32_t)(b.n - out->n);
-		if (last->have && last->n == n && acc_bytes_same(last->raw, p, n))
-			return 0;
+		if (is_last(p, n, last))
+			return false;
 	} else {
 		append(&b, (const char *)p, n);
 	}
@@ -209,7 +224,7 @@ put_value(const struct acc_field *f, struct acc_last *last, bool keep, struct ac
 		if (last->have)
 			append(&(struct acc_buf){.p = last->raw}, (const char *)p, n);
 	}
-	return 1;
+	return true;
 }
 
 /* A record: how many values are there, the number of its list, a bit for each key. */
@@ -225,15 +240,19 @@ by_list(const struct acc_rec *r, const struct acc_keylist *k, struct acc_buf *ou
 	msgpack_pack_uint32(INTO(out), k->number);
 	msgpack_pack_bin(INTO(out), nbits);
 	const size_t bits = out->n;
-	memset(out->p + bits, 0, nbits);
 	out->n += nbits;
 	uint32_t there = 2;
-	for (uint32_t i = 0; i < k->n; i++) {
-		const int put = put_value(&r->f[i], k->last[i], !k->same[i], out);
-		if (put < 0)
-			return put;
-		out->p[bits + i / 8] |= (uint8_t)(put << i % 8);
-		there += (uint32_t)put;
+	for (uint32_t i = 0; i < k->n;) {
+		unsigned byte = 0;
+		const uint32_t first = i, end = k->n - i < 8 ? k->n : i + 8;
+		for (; i < end; i++) {
+			const struct acc_field *f = &r->f[i];
+			if (reserve(out, f->raw != NULL ? f->nraw : bound(&f->v)) < 0)
+				return ACC_ENOMEM;
+			byte |= (unsigned)put_value(f, k->last[i], !k->same[i], out) << (i - first);
+		}
+		out->p[bits + first / 8] = (uint8_t)byte;
+		there += (uint32_t)__builtin_popcount(byte);
 	}
 	uint8_t *head = out->p + start;
 	head[0] = few ? (uint8_t)(0x90 | there) : 0xdc;
