@@ -150,6 +150,7 @@ struct acc_call {
 	uint8_t steps;    /* see acc_op_steps */
 	float slope;      /* see acc_op_slope */
 	bool backward, grad, module;
+	bool array;     /* an item of it is one */
 	bool ranks;     /* see acc_op_ranks */
 	bool talks;     /* see acc_op_talks */
 	bool hands;     /* see acc_op_hands */

@@ -273,6 +273,7 @@ acc_into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 						acc_op_is_filled_later(p.op, p.pos)))
 		it->kind = ACC_ITEM_BUFFER;
 	it->array = is_array(it, c->picked);
+	k->array |= it->array;
 	it->loose = is_loose(it, c->picked);
 	it->state = is_state(&p) && !acc_is_output(it) && it->kind == ACC_ITEM_TENSOR;
 	it->guessed = is_guessed(c->picked);

@@ -110,11 +110,7 @@ acc_call_is_fused(const struct acc_case *c, uint32_t call)
 bool
 acc_call_is_array(const struct acc_case *c, uint32_t call)
 {
-	const struct acc_call *k = &c->call[call];
-	for (uint32_t i = k->first; i <= k->last; i++)
-		if (c->item[i].call == call && c->item[i].array)
-			return true;
-	return false;
+	return c->call[call].array;
 }
 
 /* What a backward call also depends on: what its forward call took and made. */
