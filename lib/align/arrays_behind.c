@@ -19,7 +19,8 @@ last_pair(const struct arrays *x, int side, uint32_t *array, uint32_t *call)
 	*call = 0;
 	uint32_t last = 0;
 	for (uint32_t i = 0; i < n; i++) {
-		if (v[i].mate == ACC_NOMATE)
+		/* A table that each layer makes anew is right behind a fault, too. */
+		if (v[i].mate == ACC_NOMATE || v[i].again)
 			continue;
 		pairs++;
 		*call = v[i].mate + 1 > *call ? v[i].mate + 1 : *call;

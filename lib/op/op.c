@@ -41,9 +41,13 @@ _Static_assert(ROOM <= UINT16_MAX, "places in text are 16 bits");
 static struct acc_str
 last_part(struct acc_str op)
 {
-	bool aten = acc_str_starts(op, "Aten.");
-	if (aten)
-		op = (struct acc_str){op.p + 5, op.n - 5};
+	static const char *const atens[] = {"Aten.", "aten.", "torch.ops.aten.", "aten::"};
+	bool aten = false;
+	for (size_t i = 0; i < sizeof atens / sizeof *atens && !aten; i++) {
+		const uint32_t n = (uint32_t)strlen(atens[i]);
+		aten = acc_str_starts(op, atens[i]);
+		op = aten ? (struct acc_str){op.p + n, op.n - n} : op;
+	}
 	for (uint32_t i = 0; aten && i < op.n; i++)
 		if (op.p[i] == '.')
 			op.n = i;

@@ -43,6 +43,14 @@ def nodes(st):
     run("Multiply", torch.mul, [x.double(), p.double()])
     run("Softmax", lambda x: x.softmax(2), [x.double()], axis=2)
     run("MUL_MAT", lambda w, x: x @ w.T, [r(5, 4), r(3, 4)])
+    run("Gemm", lambda x, y, b: 2 * x @ y.T + 0.5 * b, [r(5, 4), r(3, 4), r(3)], alpha=2.0, beta=0.5, transB=1)
+    run("Gemm", lambda x, y: x.T @ y, [r(4, 5), r(4, 3)], transA=1)
+    run("MatMul", lambda x, y: x @ y.transpose(1, 2), [x, r(2, 5, 4)], transpose_a=False, transpose_b=True)
+    run("MaxPool", lambda x: F.max_pool2d(x, 2, (1, 2), 1), [image], kernel_shape=[2, 2], strides=[1, 2], pads=[1, 1, 1, 1])
+    run("AveragePool", lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), [image], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    run("Convolution", lambda x, w: F.conv2d(F.pad(x, (0, 1, 1, 2)), w), [image, kernel], strides=[1, 1], pads_begin=[1, 0], pads_end=[2, 1], dilations=[1, 1])
+    for op, fn in ("aten.mul.Tensor", torch.mul), ("aten.softmax.int", lambda x: x.softmax(1)), ("aten::neg", torch.neg):
+        run(op, fn, [x, p][: 2 if "mul" in op else 1], **({"dim": 1} if "softmax" in op else {}))
 
 
 def main():
