@@ -29,16 +29,16 @@ probe(const struct acc_probe *p)
 
 /* A data record goes to each tensor that has its bytes. */
 static int
-pass(struct acc_dump_ctx *c, struct acc_names *names, struct acc_rec *r, struct acc_err *e)
+pass(struct acc_dump_ctx *c, struct acc_stream_names *names, struct acc_rec *r, struct acc_err *e)
 {
 	uint64_t at = 0;
 	int64_t seq;
 	const bool data = acc_rec_is(r, "data");
-	int rc = acc_names_resolve(names, r, e);
+	int rc = acc_stream_names_resolve(names, r, e);
 	const int64_t own = acc_get_int(r, "", "seq", -1);
 	if (rc == 0)
 		rc = acc_dump_pass(c, r, e);
-	while (rc >= 0 && data && acc_names_next(names, r, &at, &seq)) {
+	while (rc >= 0 && data && acc_stream_names_next(names, r, &at, &seq)) {
 		rc = acc_put(r, "", "seq", acc_int(seq)) < 0 ? acc_nomem(e)
 							     : acc_dump_pass(c, r, e);
 		if (rc >= 0 && acc_put(r, "", "seq", acc_int(own)) < 0)
@@ -51,10 +51,10 @@ static int
 read_stream(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
 	struct acc_rd *rd = acc_rd_open(path, e);
-	struct acc_names *names = acc_names_new(e);
+	struct acc_stream_names *names = acc_stream_names_new(e);
 	struct acc_rec *r;
 	if (rd == NULL || names == NULL) {
-		acc_names_free(names);
+		acc_stream_names_free(names);
 		acc_rd_close(rd);
 		return e != NULL ? e->code : ACC_EFORMAT;
 	}
@@ -65,7 +65,7 @@ read_stream(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		rc = pass(c, names, r, e);
 	if (rc == 0)
 		acc_dump_heard(c, NULL, acc_rd_status(rd));
-	acc_names_free(names);
+	acc_stream_names_free(names);
 	acc_rd_close(rd);
 	return rc;
 }

@@ -10,7 +10,7 @@ struct taker {
 	int64_t seq;
 };
 
-struct acc_names {
+struct acc_stream_names {
 	struct acc_map named; /* step, rank and name -> which of made */
 	struct acc_rec *made; /* what has a name, with where it is */
 	uint64_t *next;       /* of each the first that takes it, 1 up; 0: none */
@@ -20,17 +20,17 @@ struct acc_names {
 	size_t n, cap, cap_next, ntaker, cap_taker, cap_behind;
 };
 
-struct acc_names *
-acc_names_new(struct acc_err *e)
+struct acc_stream_names *
+acc_stream_names_new(struct acc_err *e)
 {
-	struct acc_names *s = calloc(1, sizeof *s);
+	struct acc_stream_names *s = calloc(1, sizeof *s);
 	if (s == NULL)
 		acc_nomem(e);
 	return s;
 }
 
 void
-acc_names_free(struct acc_names *s)
+acc_stream_names_free(struct acc_stream_names *s)
 {
 	if (s == NULL)
 		return;
@@ -63,7 +63,7 @@ full_name(struct acc_arena *m, const struct acc_rec *r, struct acc_str name)
 }
 
 static int
-keep(struct acc_names *s, const struct acc_rec *r, struct acc_str as, struct acc_err *e)
+keep(struct acc_stream_names *s, const struct acc_rec *r, struct acc_str as, struct acc_err *e)
 {
 	char buf[96];
 	struct acc_arena m = {0};
@@ -82,7 +82,7 @@ keep(struct acc_names *s, const struct acc_rec *r, struct acc_str as, struct acc
 }
 
 static int
-take(struct acc_names *s, struct acc_rec *r, struct acc_str from, struct acc_err *e)
+take(struct acc_stream_names *s, struct acc_rec *r, struct acc_str from, struct acc_err *e)
 {
 	static const char kind[] =
 		"dtype dtype.raw shape stride stride.raw type file off len enc clen crc32 block offset fsize mtime";
@@ -111,7 +111,7 @@ take(struct acc_names *s, struct acc_rec *r, struct acc_str from, struct acc_err
 }
 
 int
-acc_names_resolve(struct acc_names *s, struct acc_rec *r, struct acc_err *e)
+acc_stream_names_resolve(struct acc_stream_names *s, struct acc_rec *r, struct acc_err *e)
 {
 	if (!acc_rec_is(r, "tensor"))
 		return 0;
@@ -126,7 +126,8 @@ acc_names_resolve(struct acc_names *s, struct acc_rec *r, struct acc_err *e)
 }
 
 bool
-acc_names_next(const struct acc_names *s, const struct acc_rec *data, uint64_t *at, int64_t *seq)
+acc_stream_names_next(const struct acc_stream_names *s, const struct acc_rec *data, uint64_t *at,
+	int64_t *seq)
 {
 	char buf[96];
 	if (*at == 0) {
