@@ -103,9 +103,10 @@ same_shape(const struct whole *a, const struct whole *b)
 	return a->ndim == b->ndim && memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0;
 }
 
-/* One rank's of it. */
+/* One rank's of it. What an optimizer is given may be found to be another on each rank, where it is whole; of what else
+ * differs nothing is said, for it may be each rank's own, as what a sum over the ranks takes. */
 static void
-add_rank(struct sharded *s, const struct whole of[2])
+add_rank(struct sharded *s, const struct whole of[2], bool steps)
 {
 	const int axis = axis_of(&of[ACC_A], &of[ACC_B]);
 	const bool device = axis >= 0 && of[ACC_A].shape[axis] < of[ACC_B].shape[axis];
@@ -117,6 +118,10 @@ add_rank(struct sharded *s, const struct whole of[2])
 	}
 	if (s->n > 0)
 		s->unlike = fmax(s->unlike, far_off(&of[whole], &s->of[whole]));
+	if (s->unlike > 0 && !steps) {
+		s->broken = true;
+		return;
+	}
 	if (s->n++ == 0) {
 		s->axis = axis;
 		s->device = device;
@@ -160,7 +165,7 @@ take(struct shards *t, uint32_t item, struct acc_err *e)
 	}
 	struct sharded *s = &t->v[at];
 	if (read_side(r, "a.", &of[ACC_A]) && read_side(r, "b.", &of[ACC_B]))
-		add_rank(s, of);
+		add_rank(s, of, acc_call_steps(k));
 	else
 		s->broken = true;
 	return 0;
