@@ -241,7 +241,9 @@ look_at_gradient(struct acc_case *c, const struct acc_item *it, bool count, stru
 	int rc = acc_case_record(c, it, &r, e);
 	if (rc < 0)
 		return rc;
-	const bool known = acc_as_f64(acc_get(r, "b.", "stat.norm"), &norm);
+	/* As recorded, or as measured. */
+	const bool known = acc_as_f64(acc_get(r, "b.", "stat.norm"), &norm) ||
+			   acc_as_f64(acc_get(r, "b.", "s.norm"), &norm);
 	bool gradient = false, unlaid = false;
 	for (int side = 0; side < 2; side++) {
 		const char *prefix = side == ACC_A ? "a." : "b.";
