@@ -38,12 +38,14 @@ setup() {
 }
 
 @test "op calls that all are pairs, of which each is right, and another end: named where it begins, both ways" {
-	for c in tril-triu/Tensor.matmul.1.forward select-gather/Tensor.index_select.0.forward; do
-		for side in device bench; do
-			[ "$side" = device ] && other=bench || other=device
-			run -1 accdiff -f json "exchange/${c%/*}/$side" "exchange/${c%/*}/$other"
-			[ "$(jq -r 'select(.kind == "finding" and .what == "difference") | .name' <<<"$output")" = "${c#*/}" ]
-		done
+	for side in device bench; do
+		[ "$side" = device ] && other=bench || other=device
+		run -1 accdiff -f json "exchange/select-gather/$side" "exchange/select-gather/$other"
+		[ "$(jq -r 'select(.kind == "finding" and .what == "difference") | .name' <<<"$output")" = Tensor.index_select.0.forward ]
+		# What is masked is symmetric, so one triangle is the other turned round.
+		run -1 accdiff -f json "exchange/tril-triu/$side" "exchange/tril-triu/$other"
+		jq -es 'map(select(.what == "culprit")) | length == 1 and (.[0] | .name == "Tensor.matmul.1.forward" and
+			(.text | test("^Tensor.tri[lu].0.forward, which puts right numbers in other places")))' <<<"$output"
 	done
 }
 

@@ -462,6 +462,8 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL && stretch.call == ACC_NOCALL)
 		rc = acc_say_shards(&s, &stretch.call, e);
 	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL && stretch.call == ACC_NOCALL)
+		rc = acc_say_reduced(&s, &stretch.call, e);
+	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL && stretch.call == ACC_NOCALL)
 		rc = acc_say_unfed(&s, &stretch.call, e);
 	if (rc > 0) {
 		named = &stretch;

@@ -355,6 +355,13 @@ is_other_default(struct scan *s, uint32_t call, const struct acc_item *arg)
 	return acc_op_default(op, pos).n > 0 && acc_str_eq(pos, acc_get_text(r, "b.", "pos"));
 }
 
+/* MindSpore's primitives are made with arguments that msprobe has no record of. */
+static bool
+is_primitive(const struct acc_call *k, int side)
+{
+	return k->key[side] != NULL && strncmp(k->key[side], "Primitive.", 10) == 0;
+}
+
 /* What both sides make is right for what they were given, the tensors that they were given agree, and what
  * they make does not: then the arguments are others. One that one side alone gives is it. */
 static int
@@ -389,7 +396,7 @@ judge_alone_args(struct scan *s, uint32_t call, double worst, const struct given
 		const struct acc_item *it = &c->item[i];
 		int rc = 0;
 		if (it->call != call || it->kind != ACC_ITEM_ARG || !acc_is_input(it) ||
-			it->sides == 3)
+			it->sides == 3 || is_primitive(k, it->sides == 1 ? ACC_B : ACC_A))
 			continue;
 		const struct acc_val *v = value_of(s, it, &rc);
 		const uint64_t id = rc < 0 || says_nothing(v) ? 0 : value_id(v);

@@ -72,6 +72,7 @@ struct parting {
 	uint32_t ncompute[2]; /* how many do, on each side */
 	uint32_t moved;       /* one of it that puts right numbers in other places; ACC_NOCALL */
 	uint32_t lacks; /* the bench's first, where the device has none of its kind; ACC_NOCALL */
+	bool alike;     /* but what is named is: it changes nothing, as a factor of 1 */
 	uint32_t named; /* the step of the device that has its finding */
 	double given;   /* how far what goes in is off, */
 	double off;     /* and what comes out, */

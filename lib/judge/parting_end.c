@@ -10,11 +10,18 @@
 
 #include "judge/limits.h"
 
+/* Beside what a mask puts in, -1e9, statistics tell nothing of the rest. */
+static bool
+is_swamped(const struct parting *p, const struct part_value *v)
+{
+	return v->stat[ACC_STAT_MAX] != 0 && fabs(v->stat[ACC_STAT_MAX]) < -p->unit * v->stat[ACC_STAT_MIN];
+}
+
 bool
 acc_part_agrees(const struct parting *p, const struct part_value *v)
 {
 	return v->real && v->off <= p->may &&
-	       !(p->low && v->paired && v->rms > LIMIT_MARGIN * p->may);
+	       !((p->low || is_swamped(p, v)) && v->paired && v->rms > LIMIT_MARGIN * p->may);
 }
 
 /* The last step that gives floats: where the forward pass ends. ACC_NOCALL: none does. */

@@ -16,6 +16,14 @@ release(struct places *at)
 	acc_ids_release(&at->pair);
 }
 
+/* How far a value is from its pair by elements, in whatever shape these lie one behind another; NAN: not known. */
+static double
+by_elements(const struct parting *p, const struct part_value *v)
+{
+	const struct acc_item *it = &p->c->item[v->item];
+	return acc_is_measured(it) && it->note_shape && !it->permuted ? it->rms : v->rms;
+}
+
 /* Does the bench have the same numbers in the pair of this value, in whatever places? */
 static bool
 has_numbers(const struct parting *p, const struct places *at, const struct part_value *v)
@@ -24,14 +32,29 @@ has_numbers(const struct parting *p, const struct places *at, const struct part_
 	return i != ACC_NOID && acc_part_off(v, &p->side[ACC_B].value[i]) <= p->may;
 }
 
-/* Of a call that gives right numbers, are they in other places? Then the last call before that took them in the
- * right ones, of those that only move them: ACC_NOCALL where none is known to. placed: the values that stand in
- * the right places somewhere, of what is paired; one call may take them as another. */
+/* Does a step give the numbers that it takes, each in its place? Then the bench may be the one that moves them. */
+static bool
+hands_on(const struct part_side *d, uint32_t step)
+{
+	const struct part_step *s = &d->step[step];
+	for (uint32_t i = s->value; i < s->value + s->n; i++)
+		for (uint32_t k = s->value; k < s->value + s->n; k++)
+			if (d->value[i].out && !d->value[k].out && d->value[i].id != 0 &&
+				d->value[i].id == d->value[k].id)
+				return true;
+	return false;
+}
+
+/* Of a value that agrees, are the numbers in other places, where it is taken, or where a call before gives it? Then the
+ * last call before that took them in the right ones, of those that only move them: ACC_NOCALL where none is known to.
+ * placed: the values that stand in the right places somewhere, of what is paired; one call may take them as another. */
 static uint32_t
-mover(const struct parting *p, const struct places *at, uint32_t step)
+mover(const struct parting *p, const struct places *at, const struct part_value *taken)
 {
 	const struct part_side *a = &p->side[ACC_A];
+	const bool others = by_elements(p, taken) > LIMIT_HEALED && has_numbers(p, at, taken);
 	bool other = false;
+	uint32_t step = taken->maker;
 	while (step != ACC_NOCALL && a->step[step].cls == ACC_OP_MOVE) {
 		const struct part_step *s = &a->step[step];
 		uint32_t before = ACC_NOCALL;
@@ -44,7 +67,7 @@ mover(const struct parting *p, const struct places *at, uint32_t step)
 			right &= v->out || acc_ids_get(&at->right, v->id) != ACC_NOID;
 			before = v->out ? before : v->maker;
 		}
-		if (other && right)
+		if (right && (other || (others && !hands_on(a, step))))
 			return step;
 		step = before;
 	}
@@ -57,7 +80,7 @@ find_places(const struct parting *p, struct places *at, struct acc_err *e)
 	const struct part_side *a = &p->side[ACC_A], *b = &p->side[ACC_B];
 	int rc = 0;
 	for (uint32_t i = 0; i < a->nvalue && rc == 0; i++)
-		if (a->value[i].id != 0 && a->value[i].rms <= LIMIT_HEALED)
+		if (a->value[i].id != 0 && by_elements(p, &a->value[i]) <= LIMIT_HEALED)
 			rc = acc_ids_put(&at->right, a->value[i].id, i, false, e);
 	for (uint32_t i = 0; i < b->nvalue && rc == 0; i++)
 		rc = acc_ids_put(&at->pair, b->value[i].item + (uint64_t)1, i, false, e);
@@ -165,7 +188,7 @@ acc_part_add_movers(struct parting *p, struct acc_err *e)
 		if (v->out || !a->step[v->step].in || !acc_part_agrees(p, v) ||
 			v->maker == ACC_NOCALL)
 			continue;
-		const uint32_t m = mover(p, &at, v->maker);
+		const uint32_t m = mover(p, &at, v);
 		if (m == ACC_NOCALL)
 			continue;
 		a->step[m].in = true;

@@ -99,6 +99,7 @@ acc_part_name(struct parting *p, struct acc_err *e)
 {
 	const struct part_side *b = &p->side[ACC_B];
 	p->lacks = ACC_NOCALL;
+	p->alike = false;
 	p->named = p->first;
 	const uint32_t x = first_of(p, ACC_A), y = first_of(p, ACC_B);
 	/* Of a long stretch that would tell little. */
@@ -115,6 +116,8 @@ acc_part_name(struct parting *p, struct acc_err *e)
 	if (one > 0) {
 		const uint32_t from = giver(p, v);
 		p->named = from == ACC_NOCALL ? p->named : from;
+		p->alike = from != ACC_NOCALL &&
+			   p->side[ACC_A].step[from].family == b->step[y].family;
 	}
 	return one < 0 ? one : 0;
 }

@@ -75,6 +75,8 @@ stretch_text(const struct parting *p)
 		return acc_say(m,
 			"%s, which puts right numbers in other places than the bench has them",
 			name_of(p, ACC_A, p->moved));
+	if (p->lacks != ACC_NOCALL && p->alike)
+		return name_of(p, ACC_A, p->named);
 	if (p->lacks != ACC_NOCALL)
 		return acc_say(m,
 			"%s, where the bench has %s, too, and the device nothing of that kind",
@@ -82,6 +84,37 @@ stretch_text(const struct parting *p)
 	return n == 1 ? name_of(p, ACC_A, p->first)
 		      : acc_say(m, "%s to %s, %u op calls that compute",
 				name_of(p, ACC_A, p->first), name_of(p, ACC_A, p->last), n);
+}
+
+static bool
+is_off(const struct parting *p, const struct part_value *v)
+{
+	const struct acc_item *it = &p->c->item[v->item];
+	return v->real && v->count > 1 && v->off > p->may && it->sides == 3 &&
+	       it->measure == ACC_BY_TENSOR && it->rms > p->may;
+}
+
+/* The first step up to where the stretch begins that takes a weight which has other numbers on the bench, and gives
+ * others for it, and that weight. Some of these may agree, as rows of a table. ACC_NOCALL: none does. */
+static uint32_t
+other_weight(const struct parting *p, const struct part_value **weight)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	for (uint32_t i = 0; i <= p->first && i < a->nstep; i++) {
+		bool gives = false;
+		*weight = NULL;
+		for (uint32_t j = 0; j < a->step[i].n; j++) {
+			const struct part_value *v = &a->value[a->step[i].value + j];
+			if (v->out)
+				gives |= is_off(p, v);
+			else if (*weight == NULL && v->leaf && v->weight && is_off(p, v) &&
+				 !p->c->item[v->item].note_shape)
+				*weight = v;
+		}
+		if (gives && *weight != NULL)
+			return i;
+	}
+	return ACC_NOCALL;
 }
 
 int
@@ -99,14 +132,23 @@ acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, stru
 	/* Of a call behind others of the stretch, what these do may be what the argument explains. */
 	const bool own = step != ACC_NOCALL &&
 			 (step == p->first || p->side[ACC_A].step[step].first);
-	const uint32_t call = own     ? p->side[ACC_A].step[step].call
-			      : known ? outstanding
-				      : acc_part_first(p);
+	const struct part_value *weight = NULL;
+	const uint32_t other = p->moved == ACC_NOCALL && changed[0] == '\0'
+				       ? other_weight(p, &weight)
+				       : ACC_NOCALL;
+	const uint32_t call = other != ACC_NOCALL ? p->side[ACC_A].step[other].call
+			      : own               ? p->side[ACC_A].step[step].call
+			      : known             ? outstanding
+						  : acc_part_first(p);
 	const struct acc_call *k = &s->c->call[call];
 	const char *stack, *src = acc_say_source(s->c, k, &stack, e),
 			   *where = acc_say_where(s->c, k);
-	const char *which = stretch_text(p), *bench = bench_names(p, e), *off = off_text(p);
-	bench = acc_say(m, "%s%s", acc_got(bench), changed);
+	const char *which = other != ACC_NOCALL ? name_of(p, ACC_A, other) : stretch_text(p),
+		   *bench = bench_names(p, e), *off = off_text(p);
+	if (other != ACC_NOCALL)
+		changed = acc_say(m, "; its weight is off by %.2g from the one on the bench",
+			p->c->item[weight->item].rms);
+	bench = acc_say(m, "%s%s", acc_got(bench), acc_got(changed));
 	if (src == NULL || where == NULL || which == NULL || bench == NULL || off == NULL)
 		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
 	struct acc_finding *f = acc_case_find(s->c, acc_part_is_long(p) ? "difference" : "culprit",

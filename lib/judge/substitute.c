@@ -309,7 +309,14 @@ read_args(struct scan *s, const struct parting *p, int side, uint32_t step, stru
 		if (it->kind != ACC_ITEM_ARG && ndim == 0 && shape != NULL &&
 			shape->type == ACC_V_INTS)
 			ndim = shape->n;
-		if (it->kind != ACC_ITEM_ARG || v == NULL)
+		/* A tensor of one number, as the slope that a layer learns. */
+		struct acc_val one = acc_f64(NAN);
+		if (it->kind != ACC_ITEM_ARG && it->sides == 3 && it->count == 1 &&
+			it->rms > p->may &&
+			(acc_as_f64(acc_get(r, of, "s.max"), &one.f) ||
+				acc_as_f64(acc_get(r, of, "stat.max"), &one.f)))
+			v = &one;
+		else if (it->kind != ACC_ITEM_ARG || v == NULL)
 			continue;
 		/* An element of a list: dim is 1, 2. */
 		struct acc_str pos = acc_get_text(r, of, "pos");
@@ -350,16 +357,13 @@ numbers(struct acc_arena *m, const struct arg *x)
 	return acc_got(t);
 }
 
-/* Do both sides call the same operator first, with another argument? */
+/* Do these steps call the same operator, with another argument? */
 static int
-compare_args(struct scan *s, const struct parting *p, uint32_t *step, const char **text,
+compare_args(struct scan *s, const struct parting *p, uint32_t x, uint32_t y, const char **text,
 	struct acc_err *e)
 {
 	struct arg a[ARGS], b[ARGS];
 	struct acc_str op[2] = {{"", 0}, {"", 0}};
-	const uint32_t x = first_step(p, ACC_A), y = first_step(p, ACC_B);
-	if (x == ACC_NOCALL || y == ACC_NOCALL)
-		return 0;
 	const int n = read_args(s, p, ACC_A, x, a, &op[0], e),
 		  m = n < 0 ? n : read_args(s, p, ACC_B, y, b, &op[1], e);
 	if (m < 0 || op[0].n == 0 || op[1].n == 0 || acc_op_family(op[0]) != acc_op_family(op[1]))
@@ -373,9 +377,46 @@ compare_args(struct scan *s, const struct parting *p, uint32_t *step, const char
 				p->side[ACC_B].step[y].name, numbers(acc_mem(s), &b[k]));
 			if (*text == NULL)
 				return acc_nomem(e);
-			*step = x;
 		}
 	return 0;
+}
+
+/* May a step be the one with another argument? That is the first; or of a layer the function that it calls, which gives
+ * the same. */
+static bool
+is_first(const struct parting *p, int side, uint32_t step)
+{
+	const struct part_side *d = &p->side[side];
+	const uint32_t first = first_step(p, side);
+	bool same = first == step;
+	if (first == ACC_NOCALL || d->step[step].family != d->step[first].family)
+		return same;
+	for (uint32_t i = 0; i < d->step[step].n && !same; i++)
+		for (uint32_t k = 0; k < d->step[first].n && !same; k++) {
+			const struct part_value *v = &d->value[d->step[step].value + i],
+						*w = &d->value[d->step[first].value + k];
+			same = v->out && w->out && v->id != 0 && v->id == w->id;
+		}
+	return same;
+}
+
+static int
+compare_first(struct scan *s, const struct parting *p, uint32_t *step, const char **text,
+	struct acc_err *e)
+{
+	const bool named = p->lacks != ACC_NOCALL && p->alike;
+	int rc = 0;
+	for (uint32_t x = 0; x < p->side[ACC_A].nstep && rc == 0 && *text == NULL; x++)
+		for (uint32_t y = 0; y < p->side[ACC_B].nstep && rc == 0 && *text == NULL; y++) {
+			if (named ? x != p->named || y != p->lacks
+				  : !is_first(p, ACC_A, x) || !is_first(p, ACC_B, y) ||
+						p->side[ACC_A].step[x].family !=
+							p->side[ACC_B].step[y].family)
+				continue;
+			rc = compare_args(s, p, x, y, text, e);
+			*step = *text != NULL ? x : *step;
+		}
+	return rc;
 }
 
 /* The last number that a side gives in the stretch; NULL: none. */
@@ -418,7 +459,7 @@ acc_substitute_within(struct scan *s, const struct parting *p, uint32_t *step, c
 	int rc;
 	*text = NULL;
 	*step = ACC_NOCALL;
-	rc = compare_args(s, p, step, text, e);
+	rc = compare_first(s, p, step, text, e);
 	for (uint32_t i = 0; i < b->nvalue && rc == 0 && *text == NULL; i++) {
 		const struct part_value *y = &b->value[i];
 		if (b->step[y->step].in && y->out && y->real && y->count > 1)
@@ -430,8 +471,35 @@ acc_substitute_within(struct scan *s, const struct parting *p, uint32_t *step, c
 	return rc;
 }
 
-/* What is taken for computed otherwise, because what follows agrees again, is another function all the same where
- * one argument explains it to the rounding. */
+/* Where several kernels make up a call of the bench: does each tensor that this takes agree with one that they take? */
+static bool
+whole_is_given_alike(const struct acc_case *c, uint32_t call)
+{
+	bool any = false;
+	for (uint32_t i = 0; i < c->nitem && c->call[call].key[ACC_B] != NULL; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call == ACC_NOCALL || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it) ||
+			(it->sides & 2) == 0 || !is_of(&c->call[it->call], &c->call[call]))
+			continue;
+		if (!acc_is_measured(it) || !(it->rms <= LIMIT_SAME_INPUT * acc_item_unit(it)))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+/* Is what such a call gives the last kernel's, and another? */
+static bool
+is_other_whole(const struct scan *s, const struct suspect *x)
+{
+	const struct acc_item *it = &s->c->item[x->item];
+	return !it->apart && !it->exact && acc_call_is_fused(s->c, x->call) &&
+	       it->rms > LIMIT_OTHER_OUTPUT * acc_item_unit(it) &&
+	       whole_is_given_alike(s->c, x->call);
+}
+
+/* What is taken for computed otherwise, because what follows agrees again, or since what goes into its kernels was not
+ * all compared, is another function all the same where one argument explains it to the rounding. */
 int
 acc_substitute_apart(struct scan *s, uint32_t *chosen, struct acc_err *e)
 {
@@ -441,8 +509,10 @@ acc_substitute_apart(struct scan *s, uint32_t *chosen, struct acc_err *e)
 	for (uint32_t i = 0; i < s->nsuspect && rc == 0 && asked < MOST; i++) {
 		struct suspect *x = &s->suspect[i];
 		const char *cause;
-		if (x->role != ROLE_OUT || x->call == last || !s->c->item[x->item].apart ||
-			s->c->item[x->item].sides != 3 || !acc_given_alike(s->c, x->call))
+		if (x->role != ROLE_OUT || x->call == last || s->c->item[x->item].sides != 3)
+			continue;
+		if (!(s->c->item[x->item].apart && acc_given_alike(s->c, x->call)) &&
+			!is_other_whole(s, x))
 			continue;
 		last = x->call;
 		asked++;

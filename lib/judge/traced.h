@@ -122,6 +122,8 @@ bool acc_call_steps_on(const struct acc_call *k, int side);
 /* Where nothing else is named: the first call that is taken for computed otherwise, though one changed argument
  * explains it. 0 or < 0. */
 int acc_substitute_apart(struct scan *s, uint32_t *chosen, struct acc_err *e);
+/* reduced.c: finding of a loss that agrees, and is scaled behind it to another reduction's. 1: made, 0 or < 0. */
+int acc_say_reduced(struct scan *s, uint32_t *call, struct acc_err *e);
 /* What torch calls the argument at a place: by its number in the signature, or as it is. */
 struct acc_str acc_default_name(struct acc_str op, struct acc_str pos);
 /* Is it what torch's function has at that place, or by that name, where it is not given? */

@@ -22,11 +22,12 @@ sys.path.insert(0, HERE)
 import ports_eighth  # noqa: E402
 import ports_fourth  # noqa: E402
 import ports_judge  # noqa: E402
+import ports_ninth  # noqa: E402
 import ports_seventh  # noqa: E402
 import ports_sixth  # noqa: E402
 import ports_third  # noqa: E402
 
-MORE = (ports_judge, ports_third, ports_fourth, ports_sixth, ports_seventh, ports_eighth)
+MORE = (ports_judge, ports_third, ports_fourth, ports_sixth, ports_seventh, ports_eighth, ports_ninth)
 UNIT = re.compile(r"[\d,.e+-]+ eps of \w+")  # no argument
 
 # port: (set, what goes in, train, {fault: (kernels, words)})

@@ -11,6 +11,7 @@ struct geometry {
 	uint32_t nd; /* dimensions of space */
 	int64_t stride[SPACE], pad[SPACE], pad_end[SPACE], dilation[SPACE], grow[SPACE];
 	int64_t groups;
+	int guessed; /* which of what a module may have; 0: the smallest */
 	bool transposed;
 };
 
@@ -39,7 +40,7 @@ numbers(struct acc_replay *r, const char *name, uint32_t nd, int64_t dflt, int64
 
 /* A module's numbers are not recorded: the smallest stride and padding that give its output. */
 static int
-guess(struct acc_replay *r, const struct acc_dense *x, const struct acc_dense *w,
+smallest(struct acc_replay *r, const struct acc_dense *x, const struct acc_dense *w,
 	const struct acc_dense *out, struct geometry *g)
 {
 	for (uint32_t d = 0; d < g->nd; d++) {
@@ -57,6 +58,122 @@ guess(struct acc_replay *r, const struct acc_dense *x, const struct acc_dense *w
 			return acc_cannot(r, "its stride was not recorded");
 	}
 	g->groups = w->shape[1] > 0 ? x->shape[1] / w->shape[1] : 1;
+	return 0;
+}
+
+/* As many as there are windows begun: torch has it for a stride of 1 alone, MindSpore and Keras for all. */
+static void
+pad_same(const struct acc_dense *x, const struct acc_dense *w, struct geometry *g)
+{
+	for (uint32_t d = 0; d < g->nd; d++) {
+		const int64_t n = x->shape[2 + d], by = g->stride[d] < 1 ? 1 : g->stride[d];
+		const int64_t need = (n - 1) / by * by + g->dilation[d] * (w->shape[2 + d] - 1) +
+				     1 - n;
+		const int64_t all = need > 0 ? need : 0;
+		g->pad[d] += all / 2;
+		g->pad_end[d] = g->pad[d] + all % 2;
+	}
+}
+
+/* One element of a convolution. */
+static double
+one(const struct acc_dense *x, const struct acc_dense *w, const struct acc_dense *out,
+	const struct geometry *g, size_t i)
+{
+	int64_t at[2 + SPACE] = {0}, from = (int64_t)i;
+	size_t kernel = 1;
+	double sum = 0;
+	for (uint32_t d = out->ndim; d-- > 0; from /= out->shape[d])
+		at[d] = from % out->shape[d];
+	for (uint32_t d = 0; d < g->nd; d++)
+		kernel *= (size_t)w->shape[2 + d];
+	const int64_t each = w->shape[0] / g->groups, first = at[1] / each * w->shape[1];
+	for (int64_t c = 0; c < w->shape[1]; c++)
+		for (size_t k = 0; k < kernel; k++) {
+			int64_t place = at[0] * x->shape[1] + first + c, step = (int64_t)kernel;
+			bool within = true;
+			for (uint32_t d = 0; d < g->nd; d++) {
+				step /= w->shape[2 + d];
+				const int64_t tap = (int64_t)k / step % w->shape[2 + d];
+				const int64_t y = at[2 + d] * g->stride[d] + tap * g->dilation[d] -
+						  g->pad[d];
+				within &= y >= 0 && y < x->shape[2 + d];
+				place = place * x->shape[2 + d] + y;
+			}
+			if (within)
+				sum += x->v[place] *
+				       w->v[((size_t)at[1] * (size_t)w->shape[1] + (size_t)c) *
+						       kernel +
+					       k];
+		}
+	return sum;
+}
+
+/* How far some elements are from what was recorded; INFINITY: the shape is another. */
+static double
+misfit(const struct acc_replay *r, const struct acc_dense *x, const struct acc_dense *w,
+	const struct acc_dense *b, const struct geometry *g)
+{
+	enum { SOME = 64 };
+	const struct acc_dense *rec = &r->rec[0];
+	double off = 0;
+	for (uint32_t d = 0; d < g->nd; d++) {
+		const int64_t rest = x->shape[2 + d] + g->pad[d] + g->pad_end[d] -
+				     g->dilation[d] * (w->shape[2 + d] - 1) - 1;
+		if (rest < 0 || rest / g->stride[d] + 1 != rec->shape[2 + d])
+			return INFINITY;
+	}
+	for (size_t k = 0; k < SOME; k++) {
+		const size_t i = k * (rec->n - 1) / (SOME - 1);
+		const size_t c = i / (rec->n / (size_t)(rec->shape[0] * rec->shape[1])) %
+				 (size_t)rec->shape[1];
+		const double e = one(x, w, rec, g, i) + (b == NULL ? 0 : b->v[c]) - rec->v[i];
+		off += isfinite(e) ? fabs(e) : 0;
+	}
+	return off;
+}
+
+/* Or another stride, dilation and padding, as MindSpore's by default: those that give what was recorded. */
+static int
+guess(struct acc_replay *r, const struct acc_dense *x, const struct acc_dense *w,
+	const struct acc_dense *out, struct geometry *g)
+{
+	enum { PADS = 10, MOST = 4 };
+	const struct acc_dense *b = NULL, *rec = &r->rec[0];
+	struct geometry first = *g, best;
+	const int rc = smallest(r, x, w, out, &first);
+	const int64_t groups = w->shape[1] > 0 ? x->shape[1] / w->shape[1] : 0;
+	bool fits = groups > 0 && w->shape[0] % groups == 0 && rec->v != NULL && rec->n > 0 &&
+		    rec->ndim == x->ndim && rec->shape[0] == x->shape[0] &&
+		    rec->shape[1] == w->shape[0] && acc_arg_tensor(r, "bias", &b) >= 0 &&
+		    (b == NULL || b->n == (size_t)w->shape[0]);
+	first.groups = groups;
+	best = first;
+	double least = !fits || rc < 0 ? INFINITY : r->guess != 0 ? 0 : misfit(r, x, w, b, &first);
+	for (int i = 1; fits && i <= MOST * MOST * PADS; i++) {
+		struct geometry t = {.nd = g->nd, .groups = groups};
+		const int pad = (i - 1) % PADS;
+		for (uint32_t d = 0; d < g->nd; d++) {
+			t.dilation[d] = (i - 1) / PADS % MOST + 1;
+			t.stride[d] = (i - 1) / PADS / MOST + 1;
+			t.pad[d] = t.pad_end[d] = pad == PADS - 1 ? 0 : pad;
+		}
+		if (pad == PADS - 1)
+			pad_same(x, w, &t);
+		/* Where the input is changed now, by what it was before. */
+		const double off = r->guess != 0 ? (r->guess == i ? 0 : INFINITY)
+						 : misfit(r, x, w, b, &t);
+		if (off < least || (r->guess == i)) {
+			least = off;
+			best = t;
+			best.guessed = i;
+		}
+	}
+	if (!(least < INFINITY) && rc < 0)
+		return rc;
+	r->why = NULL;
+	r->guess = best.guessed == 0 ? -1 : best.guessed;
+	*g = best;
 	return 0;
 }
 
@@ -80,15 +197,9 @@ geometry(struct acc_replay *r, const struct acc_dense *x, const struct acc_dense
 	bool same = acc_str_is(how, "same");
 	if (text && !same && !acc_str_is(how, "valid"))
 		return acc_cannot(r, "a padding that is not understood");
-	for (uint32_t d = 0; d < g->nd; d++) {
-		/* As many as there are windows begun: torch has it for a stride of 1 alone, MindSpore and Keras for all. */
-		const int64_t n = x->shape[2 + d], by = g->stride[d] < 1 ? 1 : g->stride[d];
-		const int64_t need = (n - 1) / by * by + g->dilation[d] * (w->shape[2 + d] - 1) +
-				     1 - n;
-		const int64_t all = same && need > 0 ? need : 0;
-		g->pad[d] += all / 2;
-		g->pad_end[d] = g->pad[d] + all % 2;
-	}
+	memcpy(g->pad_end, g->pad, sizeof g->pad_end);
+	if (same)
+		pad_same(x, w, g);
 	const struct acc_value *behind = acc_arg(r, "pads_end");
 	if (behind != NULL && numbers(r, "pads_end", g->nd, 0, g->pad_end) < 0)
 		return ACC_EUNSUP;

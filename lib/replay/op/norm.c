@@ -96,7 +96,7 @@ static int
 choose_eps(struct acc_replay *r, const struct acc_dense *x, const struct layout *l,
 	const struct affine *f, bool centre, const struct acc_dense *out, double *eps)
 {
-	static const double usual[] = {1e-5, 1e-6, 1e-12, 1e-8, 1e-3};
+	static const double usual[] = {1e-5, 1e-6, 1e-12, 1e-8, 1e-3, 1e-7};
 	int rc = acc_arg_float(r, "eps", eps);
 	if (rc != 0 || !r->module || r->rec[0].v == NULL)
 		return rc;
