@@ -87,8 +87,8 @@ S=$BATS_TEST_DIRNAME/data/streams
 	done
 	# Cut anywhere it is trouble.
 	for n in $(seq 1 13 "$(wc -c <"$S/by-list.acc")"); do
-		head -c "$((n - 1))" "$S/by-list.acc" >cut
-		run -2 accfmt --json cut
+		head -c "$((n - 1))" "$S/by-list.acc" >cut.acc
+		run -2 accfmt --json cut.acc
 	done
 	# A bit that turned, too.
 	sed 's/f32/f33/' "$S/by-list.acc" >turned

@@ -14,7 +14,8 @@
 static bool
 is_swamped(const struct parting *p, const struct part_value *v)
 {
-	return v->stat[ACC_STAT_MAX] != 0 && fabs(v->stat[ACC_STAT_MAX]) < -p->unit * v->stat[ACC_STAT_MIN];
+	return v->stat[ACC_STAT_MAX] != 0 &&
+	       fabs(v->stat[ACC_STAT_MAX]) < -p->unit * v->stat[ACC_STAT_MIN];
 }
 
 bool

@@ -14,13 +14,7 @@
 
 /* WHERE_BINS: of an axis; a longer one lies in blocks, and its first so many indices are kept one by
  * one, too. */
-enum {
-	WHERE_BINS = 8192,
-	WHERE_LIST = 4,
-	WHERE_AXES = 6,
-	WHERE_PERIOD = 512,
-	WHERE_FLAT = -1
-};
+enum { WHERE_BINS = 8192, WHERE_LIST = 4, WHERE_AXES = 6, WHERE_PERIOD = 512, WHERE_FLAT = -1 };
 
 enum where_kind { WHERE_ALL, WHERE_RANGE, WHERE_EVERY, WHERE_SOME };
 

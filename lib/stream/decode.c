@@ -9,7 +9,7 @@
 
 /* What comes behind the first byte b, 0xc0 to 0xdf. */
 int
-acc_take_long(struct acc_cursor *c, uint8_t b, struct acc_item *it)
+acc_take_long(struct acc_cursor *c, uint8_t b, struct acc_packed *it)
 {
 	/* Bytes behind 0xc0..0xdf that belong to the header; 255: not allowed in a record. */
 	static const uint8_t extra[32] = {0, 255, 0, 0, 1, 2, 4, 255, 255, 255, 4, 8, 1, 2, 4, 8, 1,
@@ -78,7 +78,7 @@ acc_take_bytes(struct acc_cursor *c, uint64_t n, struct acc_str *out)
 int
 acc_take_text(struct acc_cursor *c, struct acc_str *out, const char *what)
 {
-	struct acc_item it;
+	struct acc_packed it;
 	size_t at = c->at;
 	int rc = acc_take(c, &it);
 	if (rc <= 0)
@@ -100,7 +100,7 @@ array(struct acc_cursor *c, uint64_t n, struct acc_val *v, struct acc_arena *m)
 	struct acc_str *texts = NULL;
 	*v = (struct acc_val){.type = ACC_V_INTS, .n = (uint32_t)n};
 	for (uint64_t i = 0; i < n; i++) {
-		struct acc_item it;
+		struct acc_packed it;
 		size_t at = c->at;
 		int rc = acc_take(c, &it);
 		if (rc <= 0)
@@ -140,7 +140,7 @@ array(struct acc_cursor *c, uint64_t n, struct acc_val *v, struct acc_arena *m)
 int
 acc_take_value(struct acc_cursor *c, struct acc_val *v, struct acc_arena *m)
 {
-	struct acc_item it;
+	struct acc_packed it;
 	size_t at = c->at;
 	int rc = acc_take(c, &it);
 	if (rc <= 0)
@@ -241,7 +241,7 @@ walk(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh, size
 	struct acc_err *e)
 {
 	struct acc_cursor c = {.p = buf, .n = len, .e = e};
-	struct acc_item it;
+	struct acc_packed it;
 	struct acc_str kind;
 	int rc = acc_take(&c, &it);
 	if (rc <= 0)

@@ -13,7 +13,7 @@ struct acc_cursor {
 };
 
 /* What an item's first bytes say. */
-struct acc_item {
+struct acc_packed {
 	enum { NIL, BOOLEAN, INTEGER, REAL, STRING, BINARY, ARRAY, MAP } type;
 	bool negative, wide; /* wide: a float of 64 bits */
 	uint64_t u;          /* integer's bits, string's length, number of elements; boolean */
@@ -34,10 +34,10 @@ acc_big(const uint8_t *p, unsigned n)
 }
 
 /* What comes behind the first byte b, 0xc0 to 0xdf. */
-int acc_take_long(struct acc_cursor *c, uint8_t b, struct acc_item *it);
+int acc_take_long(struct acc_cursor *c, uint8_t b, struct acc_packed *it);
 /* 1: an item header was read and passed; 0: more bytes are needed; < 0: no such item. */
 static inline int
-acc_take(struct acc_cursor *c, struct acc_item *it)
+acc_take(struct acc_cursor *c, struct acc_packed *it)
 {
 	if (c->at >= c->n)
 		return 0;

@@ -84,7 +84,7 @@ take_values(struct acc_cursor *c, const struct acc_keylist *k, const uint8_t *th
 static int
 take_list(struct acc_cursor *c, uint64_t kind, struct acc_rec *r)
 {
-	struct acc_item it;
+	struct acc_packed it;
 	struct acc_str name;
 	int rc = acc_take_bytes(c, kind, &name);
 	if (rc <= 0 || (rc = acc_take(c, &it)) <= 0)
@@ -144,7 +144,7 @@ acc_decode_listed(const void *buf, size_t len, struct acc_rec *r, struct acc_key
 	struct acc_shapes *sh, struct acc_err *e)
 {
 	struct acc_cursor c = {.p = buf, .n = len, .e = e};
-	struct acc_item all, number, it;
+	struct acc_packed all, number, it;
 	int rc = acc_take(&c, &all);
 	ls->now = NULL;
 	if (rc <= 0 || (rc = acc_take(&c, &number)) <= 0)
