@@ -402,7 +402,7 @@ over() {
 	cp $iter/mp_rank_01_000_001/model_optim_rng.pt $iter/mp_rank_01_001_000/model_optim_rng.pt
 	run -2 --separate-stderr accdiff a b
 	[[ $stderr == *"weights could not be put together, first model."*": not all tensor parallel ranks have a part of it"* ]]
-	fails "there is no reference" accfold b
+	fails "a reference is needed" accfold b
 }
 
 @test "checkpoints of a grid, of experts in one tensor: put together; the part that is off" {

@@ -54,10 +54,15 @@ add(struct acc_check *ck, const struct acc_rec *r, const char *prefix, int side,
 	struct acc_err ignored = {0};
 	t->read = acc_ref_get(r, prefix, &t->ref, &ignored) > 0 &&
 		  acc_dtype_of(t->ref.dtype)->size > 0;
+	t->ref.file = acc_arena_str(&ck->mem, t->ref.file);
+	if (t->read && acc_parts_copy(&ck->mem, &t->ref.parts) < 0)
+		return acc_nomem(e);
 	t->name = acc_arena_copy(&ck->mem, name.p, name.n);
 	t->place = acc_arena_copy(&ck->mem, name.p, place);
 	t->src = acc_arena_copy(&ck->mem, src.p, src.n);
-	return t->name == NULL || t->place == NULL || t->src == NULL ? acc_nomem(e) : 1;
+	return t->name == NULL || t->place == NULL || t->src == NULL || t->ref.file.p == NULL
+		       ? acc_nomem(e)
+		       : 1;
 }
 
 int
