@@ -61,6 +61,7 @@ yaml config/config.json
 python config/config.json
 python config/npu.yaml
 env config/gpu.sh
+pip config/gpu.sh
 toml config/gpu.sh
 python config/gpu.sh
 toml config/npu.env
