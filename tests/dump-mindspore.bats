@@ -817,6 +817,29 @@ rows() { # dump, name of the expectation
 	[[ $output == *"LSTM-op0: "*"the bench's call gives the same if one thing is changed: as if its bias of the state were 0"* ]]
 }
 
+@test "mindspore 2.10: which part of a recurrent layer's weights is another, where they lie in one tensor" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xJf "$DATA/ms_packed.tar.xz"
+	run -0 accdiff packed/right/device packed/bench
+	# Two layers of two directions: weight_hh_l0_reverse stands upside down.
+	run -1 accdiff packed/state/device packed/bench
+	[[ $output == "LSTM.Default_lstm-LSTM_rnn-_DynamicLSTMCPUGPU_LSTM-op1: of the weights that lie in one tensor, input 3,"*": the weights of the state (1.6); "* ]]
+	accdiff --json packed/state/device packed/bench | jq -es 'map(select(.kind == "finding")) | .[0] | .rule == "input" and .pos == "3"'
+}
+
+@test "a recorder's stacks alone are no configuration" {
+	cd "$BATS_TEST_TMPDIR"
+	printf '{"torch.nn.Linear(0) forward": ["File net.py, line 6, in forward, \\n x = s.fc(x)"]}' |
+		tee torch_api_dump_stack.json >stack.json
+	printf '{"stack": 2, "layers": [3, 4]}' >my_stack.json
+	local f
+	for f in torch_api_dump_stack.json stack.json; do
+		run -2 --separate-stderr accdump-read "$f"
+		[[ $stderr == *": a recorder's stacks alone: give the folder of the dump that they belong to" ]]
+	done
+	[ "$(accdump-read my_stack.json | accfmt --json | jq -r 'select(.kind == "param") | .key' | head -n 1)" = stack ]
+}
+
 @test "mindspore 2.10: smoothed labels, a loss that is reduced again, a factor of 1, a row of a table, places" {
 	cd "$BATS_TEST_TMPDIR"
 	tar -xJf "$DATA/ms_ninth.tar.xz"
@@ -831,6 +854,7 @@ rows() { # dump, name of the expectation
 		grucell/pad|Gather.Default_emb-Embedding_Gather-op0: here the two programs part|; its weight is off by 0.11 from the one on the bench
 		style/shuffle|Transpose.Default_Transpose-op0, which puts right numbers in other places|here the two programs part
 	END
+	accdiff --json ports9/duel/batchmean/device ports9/duel/bench | jq -es 'map(select(.kind == "finding")) | .[0].rule == "scaled-loss"'
 }
 
 @test "msprobe on both sides: what a primitive or a layer was made with is not recorded, and not taken for missing" {

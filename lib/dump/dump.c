@@ -120,6 +120,9 @@ unknown(const struct acc_probe *p, struct acc_err *e)
 		return acc_fail(e, ACC_EFORMAT, "unrecognised format (see accdump-read --list)");
 	if (acc_foreign_results(p->base))
 		return acc_fail(e, ACC_EFORMAT, "no configuration, but results of the whole run");
+	if (acc_foreign_stacks(p->base, p->head, p->nhead))
+		return acc_fail(e, ACC_EFORMAT,
+			"a recorder's stacks alone: give the folder of the dump that they belong to");
 	if (!propose(p, &log))
 		return acc_fail(e, ACC_EFORMAT,
 			"unrecognised format (see accdump-read --list); --regex reads a log of any program");

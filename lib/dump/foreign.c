@@ -75,7 +75,6 @@ static const struct {
 	{"wandb-metadata.json wandb-history.jsonl debug*.log swanlab-metadata.json mlflow.user mlflow.source.* mlflow.runName"
 	 " mlflow.log-model* mlflow.note* mlflow.parentRunId mlflow.project*",
 		ACC_MSG("a tracker's own")},
-	{"*_api_dump_stack.json", ACC_MSG("a recorder's stacks")},
 	{"hydra.yaml", ACC_MSG("a launcher's own")},
 	{"rng_state*.pth random_states_*.pkl", ACC_MSG("states of generators of random numbers")},
 	{"scheduler.pt scheduler.bin scaler.pt", ACC_MSG("a scheduler's state")},
@@ -94,6 +93,20 @@ is_one_of(const char *globs, struct acc_str base)
 		g += n;
 	}
 	return false;
+}
+
+/* A recorder's stacks: Python's frames as JSON, "File a.py, line 3, in f". */
+bool
+acc_foreign_stacks(struct acc_str base, const uint8_t *head, size_t n)
+{
+	static const char frame[] = "\"File ";
+	const struct acc_str text = {(const char *)head, (uint32_t)n};
+	const char *at = n == 0 || !acc_str_ends(base, "stack.json")
+				 ? NULL
+				 : memmem(text.p, text.n, frame, sizeof frame - 1);
+	const size_t rest = at == NULL ? 0 : (size_t)(text.p + text.n - at);
+	const char *line = at == NULL ? NULL : memmem(at, rest, ", line ", 7);
+	return line != NULL && memchr(at + 1, '"', (size_t)(line - at - 1)) == NULL;
 }
 
 /* Does a line begin so? */
@@ -117,6 +130,8 @@ acc_run_clutter(struct acc_str base, const uint8_t *head, size_t n)
 	for (size_t i = 0; i < sizeof clutter / sizeof *clutter; i++)
 		if (is_one_of(clutter[i].globs, base))
 			return clutter[i].what;
+	if (acc_foreign_stacks(base, head, n))
+		return ACC_MSG("a recorder's stacks");
 	if (acc_str_is(base, "meta.yaml") &&
 		(has_line(text, "artifact_uri:") || has_line(text, "artifact_location:")))
 		return ACC_MSG("a tracker's own");

@@ -18,4 +18,7 @@ const char *acc_run_clutter(struct acc_str base, const uint8_t *head, size_t n);
 /* final_metrics.json, all_results.json: what a run ended with, and no settings? */
 bool acc_foreign_results(struct acc_str base);
 
+/* stack.json, net_stack.json: where the calls of a recorder's dump stand in its program? */
+bool acc_foreign_stacks(struct acc_str base, const uint8_t *head, size_t n);
+
 #endif

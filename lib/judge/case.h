@@ -104,6 +104,17 @@ int acc_say_unlaid(struct acc_case *c, struct acc_err *e);
 /* Of such ranks: a sum over them that is lost, wrong or no mean is named in place of what takes or gives
  * its summands. */
 int acc_say_sums(struct acc_case *c, struct acc_err *e);
+/* --- update.c --- */
+/* n elements of one side, as doubles, of `most` at most. NULL: it has not so many, or they cannot be read. */
+double *acc_read_elements(struct acc_case *c, uint32_t item, const char *prefix, uint64_t n,
+	uint64_t most, struct acc_err *e);
+/* How far x is from y, of y. */
+double acc_far(const double *x, const double *y, uint64_t n);
+/* --- flat.c --- */
+/* A finding that is of this call of the bench: if that is a recurrent layer, whose kernel takes its weights as one
+ * tensor, and parts of these are others, the kernel is named with them. 1: so it is, 0 or < 0. */
+int acc_blame_flat(struct acc_case *c, struct acc_finding *f, uint32_t segment, const char *bench,
+	struct acc_err *e);
 /* --- before.c --- */
 /* Findings `before`: what became of what was named before a change. */
 int acc_say_before(struct acc_case *c, struct acc_err *e);

@@ -169,7 +169,8 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	f->text = acc_say(acc_mem(s), "%s%s%s%s%s%s%s", where,
 		!sums && f->confidence < LIMIT_SURE ? "probably " : "", text, beyond, other,
 		src[0] != '\0' ? "; at " : "", src);
-	return f->text == NULL ? acc_nomem(e) : 0;
+	rc = f->text == NULL ? acc_nomem(e) : acc_blame_flat(c, f, k->segment, k->key[ACC_B], e);
+	return rc < 0 ? rc : 0;
 }
 
 int

@@ -173,7 +173,11 @@ acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, stru
 		"%s%s: here the two programs part: what goes in agrees, %s, and nothing behind agrees"
 		" again; %s%s%s",
 		where, which, off, bench, src[0] != '\0' ? "; at " : "", src);
-	return f->text == NULL ? acc_nomem(e) : 0;
+	int flat = f->text == NULL ? acc_nomem(e) : 0;
+	for (uint32_t i = 0; i < p->side[ACC_B].nstep && flat == 0; i++)
+		if (p->side[ACC_B].step[i].in)
+			flat = acc_blame_flat(s->c, f, k->segment, p->side[ACC_B].step[i].name, e);
+	return flat < 0 ? flat : 0;
 }
 
 int

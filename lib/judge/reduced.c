@@ -74,7 +74,7 @@ say(struct scan *s, const struct acc_item *loss, uint32_t call, const char *caus
 	f->step = k->step;
 	f->rank = k->rank;
 	f->seq = k->seq;
-	f->rule = "reduction";
+	f->rule = "scaled-loss";
 	f->stack = stack;
 	f->bad = true;
 	f->text = acc_say(&c->mem,

@@ -27,16 +27,16 @@ struct step {
 	uint64_t read;
 };
 
-/* n elements of one side, as doubles. NULL: it has not so many, or they cannot be read. */
-static double *
-read_side(struct acc_case *c, uint32_t item, const char *prefix, uint64_t n, struct acc_err *e)
+double *
+acc_read_elements(struct acc_case *c, uint32_t item, const char *prefix, uint64_t n, uint64_t most,
+	struct acc_err *e)
 {
 	struct acc_rec *r;
 	struct acc_ref ref;
 	struct acc_err own = {0};
 	uint64_t have;
 	int rc = acc_case_record(c, &c->item[item], &r, e);
-	if (rc < 0 || n == 0 || n > ELEMENTS || acc_ref_get(r, prefix, &ref, &own) <= 0 ||
+	if (rc < 0 || n == 0 || n > most || acc_ref_get(r, prefix, &ref, &own) <= 0 ||
 		!acc_count(ref.shape, ref.ndim, &have) || have != n ||
 		acc_dtype_of(ref.dtype)->cls != 'F')
 		return NULL;
@@ -60,9 +60,8 @@ read_side(struct acc_case *c, uint32_t item, const char *prefix, uint64_t n, str
 	return v;
 }
 
-/* How far x is from y, of y. */
-static double
-far(const double *x, const double *y, uint64_t n)
+double
+acc_far(const double *x, const double *y, uint64_t n)
 {
 	double off = 0, size = 0;
 	for (uint64_t i = 0; i < n; i++) {
@@ -116,11 +115,11 @@ nearest(struct acc_case *c, struct step *s, uint32_t like, const double *x, uint
 			continue;
 		struct acc_err quiet = {0};
 		s->read += n;
-		double *v = read_side(c, i, "a.", n, &quiet);
+		double *v = acc_read_elements(c, i, "a.", n, ELEMENTS, &quiet);
 		if (v == NULL)
 			continue;
 		seen++;
-		const double off = far(v, x, n);
+		const double off = acc_far(v, x, n);
 		free(v);
 		if (off < *least) {
 			*next = *least;
@@ -196,9 +195,10 @@ static void
 compare(struct acc_case *c, struct step *s, uint32_t i, struct acc_err *e)
 {
 	const uint64_t n = count_of(c, s->old[i], e);
-	double *old = read_side(c, s->old[i], "b.", n, e),
-	       *new = read_side(c, s->new[i], "b.", n, e);
-	double *grad = read_side(c, s->grad[i], "b.", n, e), *own = NULL, least, next, by = 0;
+	double *old = acc_read_elements(c, s->old[i], "b.", n, ELEMENTS, e),
+	       *new = acc_read_elements(c, s->new[i], "b.", n, ELEMENTS, e);
+	double *grad = acc_read_elements(c, s->grad[i], "b.", n, ELEMENTS, e), *own = NULL, least,
+	       next, by = 0;
 	uint32_t at = ACC_NOCALL;
 	bool known = false;
 	if (old != NULL && new != NULL && grad != NULL) {
@@ -210,7 +210,7 @@ compare(struct acc_case *c, struct step *s, uint32_t i, struct acc_err *e)
 			at = nearest(c, s, s->old[i], k == 0 ? old : new, n, true, &least, &next,
 				e);
 			if (at != ACC_NOCALL && least <= LIMIT_UPDATE_NEAR && next > NEXT * least)
-				own = read_side(c, at, "a.", n, e);
+				own = acc_read_elements(c, at, "a.", n, ELEMENTS, e);
 		}
 	}
 	double off = NAN, tenth = NAN;
@@ -385,7 +385,7 @@ stepped_alone(struct acc_case *c, struct step *s, uint32_t item, double *off, st
 {
 	double next;
 	const uint64_t n = count_of(c, item, e);
-	double *x = n < 2 ? NULL : read_side(c, item, "b.", n, e);
+	double *x = n < 2 ? NULL : acc_read_elements(c, item, "b.", n, ELEMENTS, e);
 	const uint32_t at = x == NULL ? ACC_NOCALL : nearest(c, s, item, x, n, true, off, &next, e);
 	free(x);
 	return at != ACC_NOCALL && *off > LIMIT_UPDATE_GRADIENT && *off <= LIMIT_UPDATE_NEAR &&

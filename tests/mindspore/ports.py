@@ -50,6 +50,7 @@ PORTS = {
     "tiny": ("fixture", "tiny", False, {
         "gelu": ("GeLU", "tanh"), "eps": ("LayerNorm", "eps"), "axis": ("Softmax", "dim"), "ddof": ("ReduceStd", "unbiased"),
         "scale": ("Mul", "0.25")}),
+    "packed": ("fixture", "ids", False, {"input": ("LSTM", "goes in"), "state": ("LSTM", "state"), "sum": ("LSTM", "bias")}),
     "vit": ("held", "img", False, {
         "gelu": ("GeLU", "tanh"), "eps": ("LayerNorm", "eps"), "scale": ("Mul Div Softmax BatchMatMul", ""), "prenorm": ("MatMul BiasAdd", "")}),
     "resnet": ("held", "img", True, {
@@ -159,6 +160,16 @@ def torch_nets():
         def __init__(self):
             super().__init__()
             self.emb, self.lstm, self.fc = nn.Embedding(20, 12), nn.LSTM(12, 10, batch_first=True), nn.Linear(10, 7)
+
+        def forward(self, ids, t):
+            y, _ = self.lstm(self.emb(ids))
+            return F.cross_entropy(self.fc(y[:, -1]), t)
+
+    class packed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.emb, self.fc = nn.Embedding(20, 4), nn.Linear(6, 7)
+            self.lstm = nn.LSTM(4, 3, num_layers=2, bidirectional=True, batch_first=True)
 
         def forward(self, ids, t):
             y, _ = self.lstm(self.emb(ids))
@@ -387,6 +398,16 @@ def mindspore_nets():
             y, _ = self.lstm(self.emb(ids))
             return self.loss(self.fc(y[:, -1]), t)
 
+    class Packed(nn.Cell):
+        def __init__(self, f):
+            super().__init__()
+            self.emb, self.fc, self.loss = nn.Embedding(20, 4), nn.Dense(6, 7), nn.CrossEntropyLoss()
+            self.lstm = nn.LSTM(4, 3, num_layers=2, bidirectional=True, batch_first=True)
+
+        def construct(self, ids, t):
+            y, _ = self.lstm(self.emb(ids))
+            return self.loss(self.fc(y[:, -1]), t)
+
     class Adamw(nn.Cell):
         def __init__(self, f):
             super().__init__()
@@ -499,6 +520,8 @@ def loaded(folder, name, fault):
         if fault == "gates" and "_l0" in p.name:
             i, g, c, o = np.split(v, 4)
             v = np.concatenate([i, c, g, o])
+        if name == "packed" and p.name == {"input": "lstm.weight_ih_l1", "state": "lstm.weight_hh_l0_reverse", "sum": "lstm.bias_hh_l1_reverse"}.get(fault):
+            v = v[::-1].copy()
         p.set_data(ms.Tensor(v))
     return net
 

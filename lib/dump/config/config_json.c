@@ -208,7 +208,8 @@ search(const struct acc_probe *p)
 	/* all_results.json and its like are no settings. */
 	if (p->is_dir || p->nhead == 0 || !acc_str_ends(p->base, ".json") ||
 		acc_foreign_results(p->base) || acc_foreign(p->head, p->nhead) != NULL ||
-		stat(p->path, &st) < 0 || st.st_size > SEARCHED)
+		acc_foreign_stacks(p->base, p->head, p->nhead) || stat(p->path, &st) < 0 ||
+		st.st_size > SEARCHED)
 		return 0;
 	int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct acc_json *j = fd < 0 ? NULL
