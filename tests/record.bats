@@ -307,19 +307,25 @@ engine_headers() {
 		#include <stddef.h>
 		#include <stdint.h>
 		#define GGML_MAX_DIMS 4
-		enum ggml_type { GGML_TYPE_F32, GGML_TYPE_F16 };
-		enum ggml_op { GGML_OP_ADD, GGML_OP_VIEW, GGML_OP_RESHAPE, GGML_OP_PERMUTE, GGML_OP_TRANSPOSE };
+		enum ggml_type { GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_Q8_0 = 8, GGML_TYPE_I32 = 26 };
+		enum ggml_op { GGML_OP_ADD, GGML_OP_VIEW, GGML_OP_RESHAPE, GGML_OP_PERMUTE, GGML_OP_TRANSPOSE, GGML_OP_NORM, GGML_OP_RMS_NORM, GGML_OP_GLU, GGML_OP_SOFT_MAX,
+			GGML_OP_ROPE };
+		enum ggml_tensor_flag { GGML_TENSOR_FLAG_INPUT = 1 };
 		struct ggml_tensor {
 			enum ggml_type type;
 			int64_t ne[4];
 			size_t nb[4];
 			enum ggml_op op;
+			int32_t op_params[16];
+			int32_t flags;
 			struct ggml_tensor *src[10];
 			void *data;
 			char name[64];
 		};
 		static inline int ggml_n_dims(const struct ggml_tensor *t) { return t->ne[2] * t->ne[3] == 1 ? 2 : 4; }
-		static inline const char *ggml_op_desc(const struct ggml_tensor *t) { return t->op == GGML_OP_ADD ? "ADD" : "VIEW"; }
+		static inline const char *ggml_op_desc(const struct ggml_tensor *t) { return t->op == GGML_OP_ADD ? "ADD" : t->op == GGML_OP_ROPE ? "ROPE" : "VIEW"; }
+		static inline bool ggml_is_quantized(enum ggml_type t) { return t == GGML_TYPE_Q8_0; }
+		static inline const char *ggml_type_name(enum ggml_type t) { return t == GGML_TYPE_Q8_0 ? "q8_0" : "f32"; }
 	END
 	cat >onnxruntime_cxx_api.h <<-'END'
 		#include <cstdint>
@@ -371,7 +377,10 @@ engine_headers() {
 			static float x[6] = {1, 2, 3, 4, 5, 6}, w[2] = {1, 0};
 			static const int64_t shape[2] = {2, 3}, bytes[2] = {4, 8}, two[1] = {2};
 			struct acc1 *a = acc1_open_for("ggml", "llama.cpp 1");
-			struct ggml_tensor t = {GGML_TYPE_F32, {3, 2, 1, 1}, {4, 12, 24, 24}, GGML_OP_ADD, {NULL}, x, "inp"}, u = t, v = t;
+			struct ggml_tensor t = {GGML_TYPE_F32, {3, 2, 1, 1}, {4, 12, 24, 24}, GGML_OP_ADD, {0}, 0, {NULL}, x, "inp"}, u = t, v = t;
+			static int32_t at[2] = {0, 7};
+			const float base = 1e4F, scale = 0.1F;
+			struct ggml_tensor pos = {GGML_TYPE_I32, {2, 1, 1, 1}, {4, 8, 8, 8}, GGML_OP_VIEW, {0}, 1, {NULL}, at, "pos"}, q = pos;
 			v.op = GGML_OP_RESHAPE;
 			v.src[0] = &t;
 			strcpy(v.name, "inp (view)");
@@ -383,6 +392,17 @@ engine_headers() {
 			acc_record_ggml(&u, false, a);
 			v.op = GGML_OP_TRANSPOSE;
 			v.ne[0] = 2, v.ne[1] = 3, v.nb[0] = 12, v.nb[1] = 4;
+			acc_record_ggml(&u, false, a);
+			u.op = GGML_OP_ROPE;
+			u.op_params[1] = 2;
+			memcpy(u.op_params + 5, &base, sizeof base);
+			memcpy(u.op_params + 6, &scale, sizeof scale);
+			pos.op = GGML_OP_NORM; /* no view */
+			u.src[1] = &pos;
+			acc_record_ggml(&u, false, a);
+			q.type = GGML_TYPE_Q8_0, q.flags = 0;
+			u.op = GGML_OP_ADD;
+			u.src[1] = &q;
 			acc_record_ggml(&u, false, a);
 			const int failed = acc1_close(a);
 			struct npu_tensor in[2] = {{"y", "f32", 2, shape, bytes, x}, {"w", "f32", 1, two, NULL, w}}, out = in[0];
@@ -403,7 +423,20 @@ engine_headers() {
 ["out-0","ADD","in","0",[2,3],0]
 ["out-0","ADD","out","0",[2,3],64]
 ["out-0.1","ADD","in","0",[3,2],128]
-["out-0.1","ADD","out","0",[2,3],192]' ]
+["out-0.1","ADD","out","0",[2,3],192]
+["out-0.2","ROPE","in","0",[3,2],256]
+["out-0.2","ROPE","in","1",[1,2],320]
+["out-0.2","ROPE","out","0",[2,3],384]
+["out-0.3","ADD","in","0",[3,2],448]
+["out-0.3","ADD","out","0",[2,3],512]' ]
+	run -0 bash -c 'accdump-read ggml | accfmt --json | jq -r "select(.kind == \"arg\") | \"\(.pos) \(.value)\""'
+	[ "$output" = "n_dims 2
+mode 0
+freq_base 10000
+freq_scale 0.1
+ext_factor 0
+attn_factor 0
+quantized q8_0" ]
 	run -0 said npu
 	[ "$output" = '["y","Relu","in","0",[2,3],0]
 ["y","Relu","out","0",[2,3],64]

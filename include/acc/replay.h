@@ -50,7 +50,7 @@ enum acc_value_type {
 	ACC_A_LIST,  /* list, tuple, torch.Size: in order */
 	ACC_A_SLICE, /* three items, each None or an int */
 	ACC_A_ELLIPSIS,
-	ACC_A_OPAQUE /* there was something, and nobody knows what */
+	ACC_A_OPAQUE /* there was something, and nobody knows what; `s`: the text of a list that is none of integers */
 };
 
 /* An argument as it was recorded. */

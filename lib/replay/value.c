@@ -92,6 +92,8 @@ list(struct acc_arena *mem, const struct acc_val *v, bool slice, struct acc_valu
 	} else if (v->type == ACC_V_TEXT) {
 		n = ints_and_nulls(v->s, item, ACC_DENSE_DIMS);
 	}
+	if (n < 0 && v->type == ACC_V_TEXT) /* of lists in lists: for whoever can read it */
+		out->s = v->s;
 	if (n < 0 || (slice && n != 3))
 		return 0;
 	struct acc_value *copy = acc_alloc(mem, acc_list_room((uint32_t)n) * sizeof *copy);

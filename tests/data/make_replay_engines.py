@@ -51,6 +51,40 @@ def nodes(st):
     run("Convolution", lambda x, w: F.conv2d(F.pad(x, (0, 1, 1, 2)), w), [image, kernel], strides=[1, 1], pads_begin=[1, 0], pads_end=[2, 1], dilations=[1, 1])
     for op, fn in ("aten.mul.Tensor", torch.mul), ("aten.softmax.int", lambda x: x.softmax(1)), ("aten::neg", torch.neg):
         run(op, fn, [x, p][: 2 if "mul" in op else 1], **({"dim": 1} if "softmax" in op else {}))
+    ggml(run)
+    lax(run)
+
+
+def ggml(run):
+    """As examples/engines/llama_cb_eval.h records them; scores of two heads to one of the keys, as of grouped queries."""
+    r, ints = torch.randn, torch.tensor
+    run("RMS_NORM", lambda x: x * (x.square().mean(-1, keepdim=True) + 0.1).rsqrt(), [r(2, 3, 8)], eps=0.1)
+    run("MUL_MAT", lambda w, x: x @ w.repeat_interleave(2, 0).transpose(1, 2), [r(2, 5, 8), r(4, 3, 8)])
+    run("MUL_MAT", lambda w, x: x @ w.repeat_interleave(3, 1).transpose(2, 3), [r(2, 1, 5, 8), r(2, 3, 2, 8)])
+    mask = torch.zeros(3, 5).masked_fill(torch.ones(3, 5).triu(2).bool(), -torch.inf)
+    run("SOFT_MAX", lambda x, m: (0.25 * x + m).softmax(-1), [r(4, 3, 5), mask], scale=0.25, max_bias=0.0)
+    run("SWIGLU", lambda x, y: F.silu(x) * y, [r(3, 8), r(3, 8)], swapped=False)
+    run("SWIGLU", lambda x: F.silu(x[:, :4]) * x[:, 4:], [r(3, 8)], swapped=False)
+    run("GET_ROWS", lambda w, i: w[i], [r(7, 4), ints([3, 0, 6])])
+
+    def rope(mode, n):
+        def turned(x, pos):
+            a = pos.double()[:, None, None] * 0.5 * 10000.0 ** (-torch.arange(n // 2).double() / (n // 2))
+            z = x.double()[..., :n].unflatten(-1, (2, -1) if mode == 2 else (-1, 2))
+            if mode == 0:
+                z = z.transpose(-1, -2)
+            z = torch.stack((z[..., 0, :] * a.cos() - z[..., 1, :] * a.sin(), z[..., 1, :] * a.cos() + z[..., 0, :] * a.sin()), -2)
+            return torch.cat(((z if mode == 2 else z.transpose(-1, -2)).flatten(-2), x.double()[..., n:]), -1).float()
+        run("ROPE", turned, [r(3, 2, 8), ints([1, 70, 900])], n_dims=n, mode=mode, freq_base=10000.0, freq_scale=0.5, ext_factor=0.0, attn_factor=1.0)
+    for mode in 0, 2, 0:
+        rope(mode, 8 if mode else 6)
+
+
+def lax(run):
+    r = torch.randn
+    run("dot_general", lambda x, y: x @ y, [r(3, 4), r(4, 5)], dimension_numbers="(((1,), (0,)), ((), ()))")
+    run("dot_general", lambda x, y: torch.einsum("kbmn,bnpk->bmp", x, y), [r(4, 2, 3, 6), r(2, 6, 5, 4)], dimension_numbers="(((0, 3), (3, 1)), ((1,), (0,)))")
+    run("dot_general", lambda x, y: torch.einsum("abm,anb->abmn", x, y), [r(2, 4, 3), r(2, 5, 4)], dimension_numbers="(((), ()), ((0, 1), (0, 2)))")
 
 
 def main():

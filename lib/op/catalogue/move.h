@@ -81,7 +81,7 @@ OP("select_where masked_select_fill", "masked_fill", MOVE, 0)
 OP("masked_scatter", "masked_fill", MOVE, 0)
 OP("masked_select", "masked_select", MOVE, 0)
 OP("embedding", "embedding", MOVE, WEIGHTS)
-OP("gather_embedding embedding_lookup vocab_embedding", "embedding", MOVE, 0)
+OP("gather_embedding embedding_lookup vocab_embedding get_rows", "embedding", MOVE, 0)
 OP("gather gather_d gather_elements", "gather", MOVE, 0)
 OP("Gather", "gather", MOVE, 0) /* MindSpore's: whole slices, as index_select */
 OP("gather_nd", "gather_nd", MOVE, 0)

@@ -52,65 +52,153 @@ both_dims(struct acc_replay *r, const struct acc_dense *x, const struct acc_dens
 	return true;
 }
 
-/* The dimensions that are summed over as a view, and all others. */
 static void
-views(const struct acc_dense *x, const struct dims *d, struct acc_view *summed,
-	struct acc_view *rest)
+put(struct acc_view *to, const struct acc_view *from, int64_t d)
+{
+	to->shape[to->ndim] = from->shape[d];
+	to->stride[to->ndim++] = from->stride[d];
+}
+
+static bool
+lists(const struct dims *d, uint32_t at)
+{
+	bool is = false;
+	for (uint32_t k = 0; k < d->n; k++)
+		is |= d->at[k] == (int64_t)at;
+	return is;
+}
+
+/* Views of one of the two: of what is summed over, of what both have one by one, of all else. */
+struct parts {
+	struct acc_view summed, each, rest;
+};
+
+static void
+views(const struct acc_dense *x, const struct dims *sum, const struct dims *each, struct parts *out)
 {
 	struct acc_view v;
 	acc_view_of(x, &v);
-	*summed = *rest = (struct acc_view){0};
-	for (uint32_t i = 0; i < d->n; i++) {
-		summed->shape[summed->ndim] = v.shape[d->at[i]];
-		summed->stride[summed->ndim++] = v.stride[d->at[i]];
-	}
-	for (uint32_t i = 0; i < x->ndim; i++) {
-		bool other = true;
-		for (uint32_t k = 0; k < d->n; k++)
-			other &= d->at[k] != (int64_t)i;
-		if (!other)
-			continue;
-		rest->shape[rest->ndim] = v.shape[i];
-		rest->stride[rest->ndim++] = v.stride[i];
-	}
+	*out = (struct parts){.rest.ndim = 0};
+	for (uint32_t i = 0; i < sum->n; i++)
+		put(&out->summed, &v, sum->at[i]);
+	for (uint32_t i = 0; i < each->n; i++)
+		put(&out->each, &v, each->at[i]);
+	for (uint32_t i = 0; i < x->ndim; i++)
+		if (!lists(sum, i) && !lists(each, i))
+			put(&out->rest, &v, i);
+}
+
+static bool
+same_shape(const struct acc_view *a, const struct acc_view *b)
+{
+	return a->ndim == b->ndim && memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0;
+}
+
+/* The product of x and y: first what is each for itself, then the rest of x, and of y. */
+static int
+contract(struct acc_replay *r, const struct acc_dense *out, const struct dims sum[2],
+	const struct dims each[2], struct acc_product *p)
+{
+	const struct acc_dense *x, *y;
+	struct parts of_x, of_y;
+	int64_t shape[2 * ACC_DENSE_DIMS];
+	if (acc_need_tensor(r, "input", &x) < 0 || acc_need_tensor(r, "other", &y) < 0)
+		return ACC_EUNSUP;
+	views(x, &sum[0], &each[0], &of_x);
+	views(y, &sum[1], &each[1], &of_y);
+	if (!same_shape(&of_x.summed, &of_y.summed) || !same_shape(&of_x.each, &of_y.each))
+		return acc_cannot(r, "its inputs do not fit each other");
+	const struct acc_view *const kept[] = {&of_x.each, &of_x.rest, &of_y.rest};
+	uint32_t nd = 0;
+	for (size_t i = 0; i < sizeof kept / sizeof *kept; nd += kept[i++]->ndim)
+		memcpy(shape + nd, kept[i]->shape, kept[i]->ndim * sizeof *shape);
+	if (nd > ACC_DENSE_DIMS || acc_out_shape(r, out, shape, nd) < 0)
+		return acc_cannot(r, "its inputs do not fit each other");
+	acc_product_of(p, x, y);
+	p->nb = acc_view_count(&of_x.each);
+	p->m = acc_view_count(&of_x.rest);
+	p->n = acc_view_count(&of_y.rest);
+	p->nk = acc_view_count(&of_x.summed);
+	p->ob = acc_offsets(r, p->nb, p->m * p->n);
+	p->om = acc_offsets(r, p->m, p->n);
+	p->on = acc_offsets(r, p->n, 1);
+	p->xb = acc_view_offsets(r, &of_x.each);
+	p->yb = acc_view_offsets(r, &of_y.each);
+	p->xm = acc_view_offsets(r, &of_x.rest);
+	p->xk = acc_view_offsets(r, &of_x.summed);
+	p->yk = acc_view_offsets(r, &of_y.summed);
+	p->yn = acc_view_offsets(r, &of_y.rest);
+	return p->ob != NULL && p->om != NULL && p->on != NULL && p->xb != NULL && p->yb != NULL &&
+			       p->xm != NULL && p->xk != NULL && p->yk != NULL && p->yn != NULL
+		       ? 0
+		       : ACC_EUNSUP;
 }
 
 static int
 tensordot(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 {
 	const struct acc_dense *x, *y;
-	struct dims dx = {0}, dy = {0};
-	struct acc_view xk, xm, yk, yn;
-	int64_t shape[2 * ACC_DENSE_DIMS];
+	struct dims sum[2] = {{0}};
+	const struct dims each[2] = {{0}};
 	if (acc_need_tensor(r, "input", &x) < 0 || acc_need_tensor(r, "other", &y) < 0)
 		return ACC_EUNSUP;
-	if (!both_dims(r, x, y, &dx, &dy))
+	if (!both_dims(r, x, y, &sum[0], &sum[1]))
 		return acc_cannot(r, "its argument dims are not dimensions");
-	views(x, &dx, &xk, &xm);
-	views(y, &dy, &yk, &yn);
-	if (memcmp(xk.shape, yk.shape, xk.ndim * sizeof *xk.shape) != 0)
-		return acc_cannot(r, "its inputs do not fit each other");
-	memcpy(shape, xm.shape, xm.ndim * sizeof *shape);
-	memcpy(shape + xm.ndim, yn.shape, yn.ndim * sizeof *shape);
-	if (xm.ndim + yn.ndim > ACC_DENSE_DIMS ||
-		acc_out_shape(r, out, shape, xm.ndim + yn.ndim) < 0)
-		return acc_cannot(r, "its inputs do not fit each other");
-	acc_product_of(p, x, y);
-	p->nb = 1;
-	p->m = acc_view_count(&xm);
-	p->n = acc_view_count(&yn);
-	p->nk = acc_view_count(&xk);
-	p->ob = p->xb = p->yb = acc_offsets(r, 1, 0);
-	p->om = acc_offsets(r, p->m, p->n);
-	p->on = acc_offsets(r, p->n, 1);
-	p->xm = acc_view_offsets(r, &xm);
-	p->xk = acc_view_offsets(r, &xk);
-	p->yk = acc_view_offsets(r, &yk);
-	p->yn = acc_view_offsets(r, &yn);
-	return p->ob != NULL && p->om != NULL && p->on != NULL && p->xm != NULL && p->xk != NULL &&
-			       p->yk != NULL && p->yn != NULL
-		       ? 0
-		       : ACC_EUNSUP;
+	return contract(r, out, sum, each, p);
+}
+
+/* The lists of integers in "(((2,), (1,)), ((0,), (0,)))", which are four. */
+static bool
+four_lists(struct acc_str s, struct dims out[4])
+{
+	uint32_t n = 0;
+	bool open = false;
+	for (uint32_t i = 0; i < s.n; i++) {
+		const char c = s.p[i];
+		const bool digit = c >= '0' && c <= '9';
+		if (c == '(') {
+			open = true;
+		} else if (c == ')') { /* of a list of lists, too */
+			n += open;
+			open = false;
+		} else if (digit) {
+			if (!open || n > 3 || out[n].n == ACC_DENSE_DIMS ||
+				(i + 1 < s.n && s.p[i + 1] >= '0' && s.p[i + 1] <= '9'))
+				return false;
+			out[n].at[out[n].n++] = c - '0';
+		} else if (c != ',' && c != ' ') {
+			return false;
+		}
+	}
+	return n == 4;
+}
+
+static bool
+are_dims(const struct dims *sum, const struct dims *each, const struct acc_dense *x)
+{
+	uint32_t seen = 0;
+	for (uint32_t i = 0; i < sum->n + each->n; i++) {
+		const int64_t d = i < sum->n ? sum->at[i] : each->at[i - sum->n];
+		if (d >= (int64_t)x->ndim || (seen >> d & 1) != 0)
+			return false;
+		seen |= 1U << d;
+	}
+	return true;
+}
+
+/* lax': both sides' dimensions that are summed over, and that are one by one. */
+static int
+dot_general(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
+{
+	const struct acc_value *v = acc_arg(r, "dimension_numbers");
+	const struct acc_dense *x, *y;
+	struct dims d[4] = {{0}};
+	if (acc_need_tensor(r, "input", &x) < 0 || acc_need_tensor(r, "other", &y) < 0)
+		return ACC_EUNSUP;
+	if (v == NULL || (v->type != ACC_A_TEXT && v->type != ACC_A_OPAQUE) || v->s.p == NULL ||
+		!four_lists(v->s, d) || !are_dims(&d[0], &d[2], x) || !are_dims(&d[1], &d[3], y))
+		return acc_cannot(r, "its dimension numbers are not understood");
+	return contract(r, out, d, d + 2, p);
 }
 
 /* --- kron: each element of x times all of y --- */
@@ -255,6 +343,7 @@ multi_dot(struct acc_replay *r, struct acc_dense *out)
 	}
 const struct acc_op acc_ops_contract[] = {
 	PRODUCT("tensordot", "input|a|x1|self:prod other|b|x2:prod dims|axes", tensordot),
+	PRODUCT("dot_general", "input:prod other:prod dimension_numbers", dot_general),
 	PRODUCT("kron", "input|self|a:prod other|b:prod", kron),
 	{.names = "multi_dot",
 		.sig = "tensors:any",

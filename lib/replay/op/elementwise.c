@@ -393,6 +393,9 @@ gated(struct acc_replay *r, struct acc_dense *out)
 			out->v[i] = gate(r->op->which, x->v[i]) * up->v[i];
 		return 0;
 	}
+	bool swapped = true;
+	if (acc_str_is(r->name, "SWIGLU") && acc_arg_bool(r, "swapped", &swapped) >= 0 && swapped)
+		return acc_cannot(r, "which of its halves is the gate is not known");
 	if (acc_arg_dim(r, "dim", x->ndim, -1, &dim) < 0)
 		return ACC_EUNSUP;
 	int64_t shape[ACC_DENSE_DIMS];
@@ -533,8 +536,8 @@ const struct acc_op acc_ops_elementwise[] = {
 	BINARY("float_power", "function", ACC_FEW, FLOAT_POWER),
 	BINARY("gcd", "arithmetic", ACC_EXACT, GCD),
 	BINARY("lcm", "arithmetic", ACC_EXACT, LCM),
-	{.names = "swiglu npu_swiglu",
-		.sig = "input|x:block dim|up:point",
+	{.names = "swiglu npu_swiglu SWIGLU",
+		.sig = "input|x:block dim|up:point swapped",
 		.cls = "activation",
 		.rounding = ACC_FEW,
 		.flags = ACC_UNIT_SCALE | ACC_SAVES_OUTPUT,

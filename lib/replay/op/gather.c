@@ -281,6 +281,7 @@ const struct acc_op acc_ops_gather[] = {
 		"input:move weight:move padding_idx max_norm norm_type "
 		"scale_grad_by_freq sparse",
 		embedding),
+	MOVE("GET_ROWS", "weight:move input:move", embedding),
 	{.names = "embedding_bag",
 		.sig = "input weight:any offsets max_norm norm_type "
 		       "scale_grad_by_freq mode sparse per_sample_weights:any include_last_offset padding_idx",

@@ -2,8 +2,8 @@
 #include "replay/impl.h"
 
 /* BARE_LAYER: the shape that is normalised is not given; OFFSET_RMS: the factor is 1 + weight; ANY_RMS: or that, and
- * which of the two nothing says. */
-enum { LAYER, RMS, NPU_RMS, BARE_LAYER, OFFSET_RMS, ANY_RMS };
+ * which of the two nothing says; GGML_RMS: of the last dimension, without a factor. */
+enum { LAYER, RMS, NPU_RMS, BARE_LAYER, OFFSET_RMS, ANY_RMS, GGML_RMS };
 
 /* Elements with one mean and variance: (a, c) for group b of a tensor taken apart as A x B x C;
  * layer norm has A groups of C, batch norm B groups over A and C. */
@@ -183,6 +183,8 @@ row_length(struct acc_replay *r, const struct acc_dense *x, size_t *len)
 		for (uint32_t d = 0; d < n; d++)
 			if (n > x->ndim || shape[d] != x->shape[x->ndim - n + d])
 				return acc_cannot(r, "its inputs do not fit each other");
+	} else if (r->op->which == GGML_RMS) {
+		n = 1;
 	} else {
 		if (acc_need_tensor(r, "weight", &w) < 0)
 			return ACC_EUNSUP;
@@ -235,6 +237,8 @@ layer_norm(struct acc_replay *r, struct acc_dense *out)
 	if (plus < 0)
 		return ACC_EUNSUP;
 	double eps = centre ? 1e-5 : 1e-6;
+	if (r->op->which == GGML_RMS && acc_arg(r, "eps") == NULL)
+		return acc_cannot(r, "its eps was not recorded");
 	if (r->op->which == RMS && !r->module && acc_arg(r, "eps") == NULL && x->n > 0)
 		/* In 16 bits it computes in f32, and takes its eps. */
 		eps = acc_dtype_of(acc_unit_low(acc_unit(x->dtype)) ? ACC_F32 : x->dtype)->eps;
@@ -428,6 +432,7 @@ const struct acc_op acc_ops_norm[] = {
 	NORM("*RMSNorm", "input:block weight eps", layer_norm, layer_blocks, ANY_RMS),
 	NORM("rms_norm", "input:block normalized_shape weight:linear eps", layer_norm, layer_blocks,
 		RMS),
+	NORM("RMS_NORM", "input:block eps", layer_norm, layer_blocks, GGML_RMS),
 	NORM("batch_norm BatchNorm1d BatchNorm2d BatchNorm3d",
 		"input:block running_mean "
 		"running_var weight:block bias:block training momentum eps",

@@ -212,6 +212,56 @@ outer(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 	return offsets_ok(p) ? 0 : ACC_EUNSUP;
 }
 
+/* ggml's: the weight [.., n, k] comes first; each matrix of it serves as many of x as x has more. */
+static int
+mul_mat(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
+{
+	const struct acc_dense *x, *w;
+	int64_t shape[ACC_DENSE_DIMS];
+	if (acc_need_tensor(r, "input", &x) < 0 || acc_need_tensor(r, "weight", &w) < 0)
+		return ACC_EUNSUP;
+	if (w->dtype != x->dtype)
+		return acc_cannot(r, "what goes in is rounded to its weight's dtype first");
+	if (w->ndim < 3)
+		return linear(r, out, p);
+	const uint32_t nd = x->ndim, lead = nd - 2, less = nd - w->ndim;
+	if (nd < w->ndim || x->shape[nd - 1] != w->shape[w->ndim - 1])
+		return acc_cannot(r, "its inputs do not fit each other");
+	p->nb = 1;
+	for (uint32_t d = 0; d < lead; d++) {
+		shape[d] = x->shape[d];
+		p->nb *= (size_t)shape[d];
+		if (d >= less && (w->shape[d - less] == 0 || shape[d] % w->shape[d - less] != 0))
+			return acc_cannot(r, "its inputs do not fit each other");
+	}
+	shape[lead] = x->shape[lead];
+	shape[lead + 1] = w->shape[w->ndim - 2];
+	if (acc_out_shape(r, out, shape, nd) < 0)
+		return ACC_EUNSUP;
+	p->m = (size_t)shape[lead];
+	p->n = (size_t)shape[lead + 1];
+	p->nk = (size_t)x->shape[nd - 1];
+	size_t *yb = acc_offsets(r, p->nb, 0);
+	for (size_t i = 0; yb != NULL && i < p->nb; i++) {
+		size_t rest = i, step = p->n * p->nk;
+		for (uint32_t d = lead; d-- > less; step *= (size_t)w->shape[d - less]) {
+			const int64_t each = shape[d] / w->shape[d - less];
+			yb[i] += rest % (size_t)shape[d] / (size_t)each * step;
+			rest /= (size_t)shape[d];
+		}
+	}
+	acc_product_of(p, x, w);
+	p->yb = yb;
+	p->xb = acc_offsets(r, p->nb, p->m * p->nk);
+	p->ob = acc_offsets(r, p->nb, p->m * p->n);
+	p->om = acc_offsets(r, p->m, p->n);
+	p->on = acc_offsets(r, p->n, 1);
+	p->xm = acc_offsets(r, p->m, p->nk);
+	p->xk = p->yk = acc_offsets(r, p->nk, 1);
+	p->yn = acc_offsets(r, p->n, p->nk);
+	return offsets_ok(p) ? 0 : ACC_EUNSUP;
+}
+
 #define PRODUCT(nm, s, f, w) \
 	{ \
 		.names = nm, .sig = s, .cls = "product", .rounding = ACC_FEW, .product = f, \
@@ -220,8 +270,7 @@ outer(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 const struct acc_op acc_ops_product[] = {
 	PRODUCT("linear npu_linear Linear inner", "input|x|self:prod weight|other:prod bias:point",
 		linear, 0),
-	/* ggml's: the weight, row by row, comes first. */
-	PRODUCT("MUL_MAT", "weight:prod input:prod bias:point", linear, 0),
+	PRODUCT("MUL_MAT", "weight:prod input:prod bias:point", mul_mat, 0),
 	PRODUCT("matmul npu_bmmV2",
 		"input|x|self:prod "
 		"mat2|other|vec|y|tensor:prod transpose_a|transa transpose_b|transb",

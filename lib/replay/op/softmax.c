@@ -1,7 +1,7 @@
 /* Softmax and its relatives, along one dimension. */
 #include "replay/impl.h"
 
-enum { SOFTMAX, LOG_SOFTMAX, MASKED };
+enum { SOFTMAX, LOG_SOFTMAX, MASKED, GGML };
 
 struct along {
 	size_t outer, len, inner;
@@ -13,11 +13,12 @@ along(struct acc_replay *r, const struct acc_dense **x, struct along *s)
 	uint32_t dim = 0;
 	if (acc_need_tensor(r, "input", x) < 0)
 		return ACC_EUNSUP;
-	bool known = r->op->which == MASKED || acc_arg(r, "dim") != NULL ||
-		     acc_str_starts(r->name, "Soft") || acc_str_starts(r->name, "Log");
+	const bool last = r->op->which == MASKED || r->op->which == GGML;
+	bool known = last || acc_arg(r, "dim") != NULL || acc_str_starts(r->name, "Soft") ||
+		     acc_str_starts(r->name, "Log");
 	if (!known)
 		return acc_cannot(r, "its dimension was not recorded");
-	if (r->op->which == MASKED)
+	if (last)
 		dim = (*x)->ndim > 0 ? (*x)->ndim - 1 : 0;
 	else if (acc_arg_dim(r, "dim", (*x)->ndim, -1, &dim) < 0)
 		return ACC_EUNSUP;
@@ -79,6 +80,28 @@ masked(struct acc_replay *r, const struct acc_dense *x)
 	return y;
 }
 
+/* ggml's: x * scale + mask, which is never left out of a recording where there is one. */
+static const double *
+biased(struct acc_replay *r, const struct acc_dense *x)
+{
+	const struct acc_dense *mask;
+	struct acc_broadcast b;
+	double scale, slope = 0, *y = acc_doubles(r, x->n);
+	if (y == NULL || acc_need_tensor(r, "mask", &mask) < 0)
+		return NULL;
+	if (acc_arg_float(r, "scale", &scale) <= 0 || acc_arg_float(r, "max_bias", &slope) <= 0) {
+		acc_cannot(r, "its scale was not recorded");
+		return NULL;
+	}
+	if (slope != 0 || !acc_broadcast_start(&b, x->shape, x->ndim, &mask, 1)) {
+		acc_cannot(r, "a mask that is not understood");
+		return NULL;
+	}
+	for (size_t i = 0; i < x->n; i++, acc_broadcast_next(&b))
+		y[i] = x->v[i] * scale + mask->v[b.at[0]];
+	return y;
+}
+
 static int
 softmax(struct acc_replay *r, struct acc_dense *out)
 {
@@ -86,7 +109,9 @@ softmax(struct acc_replay *r, struct acc_dense *out)
 	struct along s;
 	if (along(r, &x, &s) < 0 || acc_out_shape(r, out, x->shape, x->ndim) < 0)
 		return ACC_EUNSUP;
-	const double *v = r->op->which == MASKED ? masked(r, x) : x->v;
+	const double *v = r->op->which == MASKED ? masked(r, x)
+			  : r->op->which == GGML ? biased(r, x)
+						 : x->v;
 	if (v == NULL)
 		return ACC_EUNSUP;
 	for (size_t o = 0; o < s.outer && x->n > 0; o++)
@@ -134,5 +159,6 @@ const struct acc_op acc_ops_softmax[] = {
 	ROW("softmax Softmax", "input|x|self:block dim|axis _stacklevel dtype", SOFTMAX),
 	ROW("log_softmax LogSoftmax", "input|x|self:block dim|axis _stacklevel dtype", LOG_SOFTMAX),
 	ROW("npu_scaled_masked_softmax", "input|x:block mask scale fixed_triu_mask", MASKED),
+	ROW("SOFT_MAX", "input:block mask scale max_bias", GGML),
 	{.names = NULL},
 };
