@@ -462,6 +462,52 @@ MaxPool null its recorded output does not have the shape that its inputs give" ]
 	[ "$output" = "1 true" ]
 }
 
+@test "weights of few levels in another program's order, which do not pair: nothing is judged" {
+	/usr/bin/python3 - <<-'END'
+		import os
+		import numpy
+		r = numpy.random.default_rng(3)
+		x = r.standard_normal((16, 64)).astype("f4")
+		w = [r.standard_normal((64, 64)).astype("f4") / 8 for _ in range(6)]
+		def blocks(v): # Q4_0
+		    b = v.reshape(-1, 32)
+		    d = (numpy.take_along_axis(b, abs(b).argmax(1)[:, None], 1) / -8).astype("f2").astype("f4")
+		    return ((numpy.clip(numpy.floor(b / d + 8.5), 0, 15) - 8) * d).reshape(v.shape).astype("f4")
+		def run(folder, weights, other):
+		    os.mkdir(folder)
+		    y, n = x, 0
+		    def put(call, *tensors):
+		        nonlocal n
+		        for i, t in enumerate(tensors):
+		            numpy.save(f"{folder}/{n:05d}-{call}-{'out.0' if i == len(tensors) - 1 else f'in.{i}'}.npy", numpy.ascontiguousarray(t))
+		        n += 1
+		    for i, v in enumerate(weights):
+		        z = y @ v.T
+		        if other:
+		            put(f"MatMul_{i}", y, v.T, z)
+		            s = 1 / (1 + numpy.exp(-z))
+		            put(f"Sigmoid_{i}", z, s)
+		            put(f"Mul_{i}", z, s, z * s)
+		        else:
+		            put(f"linear{i}", y, v, z)
+		            s = 1 / (1 + numpy.exp(-z))
+		            put(f"silu{i}", z, z * s)
+		        y = y + z * s if i % 2 else z * s
+		run("bench", w, False)
+		run("plain", w, True)
+		run("four", [blocks(v) for v in w], True)
+		run("same", [blocks(v) for v in w], False)
+	END
+	run -0 accdiff plain bench
+	run -0 accdiff four same
+	local why="the weights are rounded to few levels on one side, and the two sides are two programs: give the bench the same weights"
+	run -2 accdiff four bench
+	[[ $output == *"$why"* ]]
+	run -2 accdiff bench four
+	[[ $output == *"$why"* ]]
+	run -0 accdiff four four
+}
+
 @test "edges by name in a stream that holds its elements: the same as with each held again" {
 	export ROOT
 	/usr/bin/python3 - <<-'END'

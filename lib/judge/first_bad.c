@@ -418,12 +418,9 @@ judge(struct acc_case *c, struct acc_err *e)
 	s.two = !s.folded && is_rewritten(c);
 	int rc = acc_sharded(c, e);
 	s.few = acc_weights_are_rounded(&s);
-	if (rc == 0 && s.two && s.few) {
-		/* Pairs of two programs are found by their values. */
-		c->nothing =
-			"the weights are rounded to few levels on one side, and the two sides are two programs:"
-			" give the bench the same weights";
-		rc = 1;
+	if (rc == 0 && s.two) { /* whose pairs are found by their values */
+		c->nothing = acc_levels_apart(c, s.few, e);
+		rc = e->code < 0 ? e->code : c->nothing != NULL;
 	}
 	if (rc != 0)
 		return rc < 0 ? rc : acc_say_rest(c, e);

@@ -31,4 +31,9 @@ int acc_judge_alone(struct scan *s, uint32_t call, uint32_t i, const struct give
  * or ACC_NOCALL. */
 uint32_t acc_choose(struct scan *s, bool name);
 
+/* levels.c */
+/* Why two programs cannot be judged, whose pairs of weights tell few levels, or do not; NULL: they can, or e says that
+ * it failed. */
+const char *acc_levels_apart(struct acc_case *c, bool few, struct acc_err *e);
+
 #endif

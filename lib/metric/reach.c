@@ -28,12 +28,10 @@ struct walk {
 /* --- levels that the values tell --- */
 
 /* Formats have one scale for 32 numbers of a row, or for more. */
-enum { BLOCK = 32, LEVELS = 255 };
+enum { BLOCK = ACC_LEVELS_BLOCK, LEVELS = 255 };
 
-/* The step of which all are multiples, up to so many times; 0: they are all zero; -1: there is none. Of 32 numbers
- * that nobody rounded all are near one of 255 sets of multiples once in 10^80. */
-static double
-step_of(const double *v)
+double
+acc_levels_step(const double *v)
 {
 	const double near = 0x1p-12; /* a level, and the quotient by the largest, in f32 */
 	double top = 0;
@@ -69,9 +67,9 @@ static bool
 add_told(struct reach *r, const struct walk *w, size_t n, int *told)
 {
 	for (size_t at = 0; at + BLOCK <= n; at += BLOCK) {
-		double step = *told < 0 ? -1 : step_of(w->value[*told] + at);
+		double step = *told < 0 ? -1 : acc_levels_step(w->value[*told] + at);
 		for (int k = 0; k < SIDES && *told < 0; k++) {
-			step = step_of(w->value[k] + at);
+			step = acc_levels_step(w->value[k] + at);
 			*told = step > 0 ? k : -1;
 		}
 		if (step < 0)
