@@ -85,9 +85,10 @@ walk_call(struct scan *s, uint32_t call)
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it))
 			continue;
 		g.inputs++;
-		if (paired && acc_comparable(s, it) && acc_alike(s, k, it, unit))
+		if (paired && acc_comparable(s, it) && acc_alike(s, k, it, unit)) {
 			rc = acc_judge_input(s, call, i, unit, &g);
-		else if (paired && acc_other_shape(it)) {
+			g.heard++;
+		} else if (paired && acc_other_shape(it)) {
 			g.rms = g.max = INFINITY; /* where choices fell otherwise, say */
 			/* More or fewer places than on the bench. */
 			s->rerouted |= s->ranked && it->exact;
@@ -96,8 +97,10 @@ walk_call(struct scan *s, uint32_t call)
 		} else if (!fused ||
 			   (it->sides != 2 && !acc_receive_inside(s, call, it, unit, &g, DEPTH)))
 			g.unseen = true;
-		else
-			g.inner |= it->sides != 2;
+		else if (it->sides != 2) {
+			g.inner = true;
+			g.heard++;
+		}
 	}
 	if (k->backward)
 		acc_receive_saved(s, k, &g);

@@ -509,7 +509,7 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		.blame = call,
 		.producer = ACC_NOCALL,
 		.unseen = g->unseen,
-		.alone = it->array,
+		.alone = it->array || (g->inputs > 0 && g->heard == 0 && !isinf(g->rms)),
 		.inner = g->inner,
 		.flips = s->flips};
 	weigh(&o, &x);

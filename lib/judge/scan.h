@@ -37,13 +37,14 @@ struct given {
 	double spread; /* the largest error that a slope has by chance */
 	double rest;   /* see acc_item.rest */
 	unsigned operands, inputs;
-	bool exact;    /* everything has equal bits */
-	bool unseen;   /* something was not measured */
-	bool saved;    /* backwards, all that its forward call took and made was compared */
-	bool inner;    /* something was not, but what it was made of was */
-	bool permuted; /* the right numbers in other places */
-	bool masks;    /* all tensors are masks */
-	bool places;   /* some tensor is of places (or choices), known by statistics */
+	unsigned heard; /* inputs that were compared, or what they were made of */
+	bool exact;     /* everything has equal bits */
+	bool unseen;    /* something was not measured */
+	bool saved;     /* backwards, all that its forward call took and made was compared */
+	bool inner;     /* something was not, but what it was made of was */
+	bool permuted;  /* the right numbers in other places */
+	bool masks;     /* all tensors are masks */
+	bool places;    /* some tensor is of places (or choices), known by statistics */
 	bool unwritten; /* it writes to a part of what nobody wrote before, and the rest differs: see acc_left_out */
 };
 

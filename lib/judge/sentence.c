@@ -141,6 +141,11 @@ fed(struct scan *s, const struct suspect *x)
 		return "nothing that went in could be compared";
 	if (isinf(x->cause))
 		return "its inputs have other shapes, or values that are not finite, than on the bench";
+	if (x->inner && x->cause == 0)
+		return "its inputs, or what they were made of, agree exactly";
+	if (x->inner)
+		return acc_say(acc_mem(s), "its inputs, or what they were made of, agree to %.2g%s",
+			x->cause, acc_got(in_eps(acc_mem(s), x->cause, t)));
 	if (x->cause == 0)
 		return s->c->item[x->item].measure == ACC_BY_SUM ? "its inputs are equal"
 		       : s->c->item[x->item].measure == ACC_BY_STAT
