@@ -10,6 +10,12 @@ copy(struct acc_str s)
 	return diff_plain(diff_text("%.*s", ACC_PRS(s)));
 }
 
+static bool
+holds(struct acc_str s, const char *word)
+{
+	return memmem(s.p, s.n, word, strlen(word)) != NULL;
+}
+
 /* What a record says of the whole. */
 static void
 see(struct sum *s, enum acc_holds what, const struct acc_rec *r, const char **first)
@@ -30,8 +36,8 @@ see(struct sum *s, enum acc_holds what, const struct acc_rec *r, const char **fi
 	if (what == ACC_HOLDS_CONFIGURATION && acc_as_f64(acc_get(r, "", "value"), &n))
 		s->apart |= n > 0;
 	if (what == ACC_HOLDS_WEIGHTS && acc_str_is(kind, "clean"))
-		s->apart |= memmem(acc_get_text(r, "", "text").p, acc_get_text(r, "", "text").n,
-				    "tolerance", 9) != NULL;
+		s->apart |= holds(acc_get_text(r, "", "text"), "tolerance") ||
+			    holds(acc_get_text(r, "", "text"), "spread");
 	if (*first == NULL && name.n > 0 &&
 		acc_word_in("culprit overflow difference rule missing", kind)) {
 		const int64_t step = acc_get_int(r, "", "step", -1);
@@ -99,7 +105,7 @@ equal(const struct sum *s, enum acc_holds what)
 	case ACC_HOLDS_SAMPLES:
 		return acc_tr("samples agree");
 	case ACC_HOLDS_WEIGHTS:
-		return acc_tr(s->apart ? "weights within the tolerance" : "weights equal");
+		return acc_tr(s->apart ? "weights within the limits" : "weights equal");
 	default:
 		return acc_tr("dumps agree");
 	}

@@ -358,6 +358,46 @@ lines() { # n, loss, norm
 	says "printed so coarsely that 0.001"
 }
 
+# One digit is all that is printed, and rounding could make a unit of it: not of one rate at all steps.
+@test "a rate held at twice the bench's is no rounding, however few its digits" {
+	side() { # LINE RATE...: LINE of STEP and RATE, for each rate
+		local i=0 line p=$1
+		for rate in "${@:2}"; do
+			i=$((i + 1)) line=${p//STEP/$i}
+			echo "${line//RATE/$rate}"
+		done
+	}
+	pair() {
+		side "$1" $2 >npu.log
+		side "$1" $3 >gpu.log
+	}
+	quoted='{"epoch": 1, "loss": "2.5", "num_updates": "STEP", "lr": "RATE"}'
+	for p in "step STEP loss: 2.5 lr: RATE" "$quoted" "{'loss': '2.5', 'learning_rate': 'RATE', 'epoch': 'STEP'}"; do
+		pair "$p" "0.002 0.002 0.002" "0.001 0.001 0.001"
+		run -1 accdiff npu.log gpu.log
+		[[ $output == *"learning_rate differs from step 1 on (device 0.002, bench 0.001)"* ]]
+	done
+	# A schedule may be rounded to either side of the middle; not where zeros at the end are left out.
+	pair "step STEP loss: 2.5 lr: RATE" "0.001 0.002 0.003" "0.001 0.001 0.003"
+	run -0 accdiff npu.log gpu.log
+	pair "$quoted" "0.001 0.002 0.003" "0.001 0.001 0.003"
+	run -1 accdiff npu.log gpu.log
+	[[ $output == *"learning_rate differs from step 2 on"* ]]
+}
+
+@test "of two losses that differ, that of each step is told of, not the mean of an epoch" {
+	for side in 10 20; do
+		echo step,train_loss_epoch,train_loss_step
+		for i in 0 1 2 3 4 5; do
+			echo $i,$([ $((i % 3)) = 2 ] && echo "$side"),$((side + i * side / 10))
+		done
+	done >both.csv
+	head -7 both.csv >gpu.csv
+	tail -7 both.csv >npu.csv
+	run -1 accdiff npu.csv gpu.csv
+	[[ $output == *"train_loss_step is 2 times the bench's at all 6 steps"* ]]
+}
+
 @test "no step in common is said" {
 	printf ' iteration 1/9 | lm loss: 3.5E+00 |\n iteration 3/9 | lm loss: 3.4E+00 |\n' >a.log
 	printf ' iteration 2/9 | lm loss: 3.5E+00 |\n' >b.log

@@ -601,6 +601,7 @@ with_own() { # program, script
 	run -1 accdiff npu bench
 	[ "${lines[0]}" = "2 runs: 2 steps equal, weights differ" ]
 	run -0 accdiff -n again npu bench
+	[ "${lines[0]}" = "2 runs: 2 steps equal, weights within the limits" ]
 	[[ $output == *"1 tensor compared: 1 inside the spread of the bench's own runs"* ]]
 	run -1 accdiff -n again bad bench
 	[[ $output == *"1 tensor compared: 1 with other values"* ]]

@@ -187,6 +187,7 @@ as_python() { # file, name of what is expected
 @test "event files: a folder with a run below it, a restart, tensors, MindSpore's summary" {
 	as_python run
 	as_python ms.events.summary.1600000000.host_MS
+	as_python ms.events.summary.1600000001.host_MS
 	run -0 points run,where accdump-read "$D/run"
 	[ "${lines[0]}" = $'run\tevents.out.tfevents.1600000000.host.1.0#2' ]
 	[ "${lines[-1]}" = $'sub\tevents.out.tfevents.1600000001.host.1.0#2' ]

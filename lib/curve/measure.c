@@ -313,11 +313,28 @@ measure(struct curve *c, const struct acc_point **p, double *room, struct acc_er
 	return acc_curve_spikes(c, p, n, e);
 }
 
+/* One rate all along on each side, printed to the same digits: two rates that are equal print
+ * alike, so what is printed otherwise differs, be it by one digit ("0.001" and "0.002"). */
+static void
+held_rate(struct curve *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		const struct acc_point *p = &c->p[i];
+		if (p->has != 3 || p->res[CURVE_A] != p->res[CURVE_B] ||
+			p->v[CURVE_A] != c->p[0].v[CURVE_A] || p->v[CURVE_B] != c->p[0].v[CURVE_B])
+			return;
+	}
+	for (size_t i = 0; i < c->n && c->n > 1; i++)
+		c->p[i].res[CURVE_A] = c->p[i].res[CURVE_B] = 0;
+}
+
 int
 acc_curve_measure(struct curve *c, struct acc_err *e)
 {
 	if (c->role == ROLE_LOSS)
 		unfilter(c);
+	if (c->role == ROLE_RATE)
+		held_rate(c);
 	c->f = (struct figures){.begin = INT64_MIN,
 		.end = INT64_MIN,
 		.first = INT64_MIN,

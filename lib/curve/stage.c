@@ -35,11 +35,12 @@ find(const struct acc_curves *cs, enum role role, const char *preferred)
 		const struct curve *c = cs->order[i];
 		if (c->role != role || !c->judged || acc_curve_evaluates(c->tag))
 			continue;
-		/* Of several ranks, one that differs. */
+		/* Of several ranks, one that differs; of several names, no mean over an epoch. */
 		const bool named = strcmp(c->base, preferred) == 0;
+		const bool denser = best != NULL && c->f.n > best->f.n && is_bad(c) >= is_bad(best);
 		if (named && (c->rank < 0 || is_bad(c)))
 			return c;
-		if (best == NULL || (named && strcmp(best->base, preferred) != 0))
+		if (best == NULL || ((named || denser) && strcmp(best->base, preferred) != 0))
 			best = c;
 	}
 	return best;
@@ -341,10 +342,9 @@ schedule(struct scene *s)
 	return resting(s, squeezed[0] == '\0' ? NULL : "keras-accumulation-counts",
 		say(s, c, "schedule", c->f.beyond, INT64_MIN,
 			acc_say(&s->cs->mem,
-				"%s differs from step %" PRId64
-				" on (device %.6g, bench %.6g): give "
-				"both runs the same schedule (rate, warmup, decay, number of steps) "
-				"before looking at anything that comes later%s",
+				"%s differs from step %" PRId64 " on (device %.6g, bench %.6g): "
+				"give both runs the same schedule (rate, warmup, decay, number of "
+				"steps) before looking at anything that comes later%s",
 				c->tag, c->f.beyond, p->v[CURVE_A], p->v[CURVE_B], squeezed)));
 }
 

@@ -587,14 +587,15 @@ def events():
         tensor("a", 14, field(4, b"\x80\xbf")), tensor("h", 1, field(5, 0.5), "hparams"),
         tensor("v", 1, field(4, struct.pack("<ff", 1, 2))), tensor("t", 7, field(8, "text"), "text"),
         field(1, "pic") + field(4, b"\x08\x01"), simple("b", -math.inf) + field(9, b""))
-    ms = framed(field(3, "Mindspore.Event:1")) + framed(
-        field(2, 7) + field(5, field(1, field(1, "loss") + field(3, 3.5))))
+    ms, ms2 = (framed(field(3, v)) + framed(field(2, 7) + field(5, field(1, field(1, "loss") + field(3, 3.5))))
+               for v in ("Mindspore.Event:1", "MindSpore.Event:1"))  # the latter is written by 2.10
     name = "events.out.tfevents.%d.host.1.%d"
     write("run/" + name % (1600000000, 0), one)
     write("run/" + name % (1600000100, 1), two)
     write("run/sub/" + name % (1600000001, 0), sub)
     write("run/readme.txt", "not an event file\n")
     write("ms.events.summary.1600000000.host_MS", ms)
+    write("ms.events.summary.1600000001.host_MS", ms2)
     p = lambda t, s, v, exact=False: (t, s, v if exact else f32(v), 0 if exact else float32(f32(v)))
     first = [p("train/loss", 0, 2.5), p("train/learning_rate", 0, 1e-3),
              ("train/loss", 1, math.nan, 0), p("train/loss", 1, 2.25), p("train/loss", 2, 2.125)]
@@ -602,7 +603,8 @@ def events():
         p("train/loss", 2, 2.0625), p("eval/loss", 3, 1.5), p("lm loss vs samples", -1, 1.0),
         p("eval/accuracy", 300, 0.1), p("a", 5, 0.1), p("a", 5, 0.1, True), p("a", 5, 7, True),
         p("a", 5, -5, True), p("a", 5, 1.0), p("a", 5, -1.0), ("b", 5, -math.inf, 0)])
-    expect("ms.events.summary.1600000000.host_MS", [p("loss", 7, 3.5)])
+    for i in range(2):
+        expect("ms.events.summary.160000000%d.host_MS" % i, [p("loss", 7, 3.5)])
 
 
 # --- CSV

@@ -3,6 +3,8 @@
  *	{'loss': 1.6693, 'learning_rate': 1.9777e-05, 'epoch': 0.23}
  *	{'loss': '1.669', 'learning_rate': '1.978e-05', 'epoch': '0.23'}
  */
+#include <math.h>
+
 #include "dump/ctx.h"
 #include "dump/curve/log_place.h"
 
@@ -137,10 +139,15 @@ is_log(const struct pair *f, int n, int64_t *step, bool *has_step, bool *train)
 	return (loss && (when || *has_step)) || rl;
 }
 
-/* How precisely a number is written: Python shows floats exactly, but the Trainer rounds. */
+/* How precisely a number is written: Python shows floats exactly, but the Trainer rounds. A rate
+ * that is quoted is of a format that leaves out zeros at the end ("{:g}" of fairseq, 6 digits,
+ * ".4g" of transformers 5): "0.001" is 0.001000. */
 static double
 resolution(const struct pair *f)
 {
+	if (f->quoted && f->v.v != 0 &&
+		(acc_str_is(f->key, "lr") || acc_str_is(f->key, "learning_rate")))
+		return fmin(f->v.res, 0.5 * pow(10, floor(log10(fabs(f->v.v))) - 3));
 	if (f->quoted || acc_str_is(f->key, "loss") || acc_str_ends(f->key, "_loss"))
 		return f->v.res < 5e-5 && !f->quoted ? 0 : f->v.res;
 	return 0;

@@ -234,7 +234,9 @@ event(struct events *ev, const uint8_t *p, size_t n, struct acc_err *e)
 		if (f.number == 2 && f.type == ACC_WIRE_VARINT)
 			step = (int64_t)f.u;
 		else if (f.number == 3 && f.type == ACC_WIRE_BYTES)
-			ev->mindspore = f.n > 9 && memcmp(f.p, "Mindspore", 9) == 0;
+			/* Spelled both ways. */
+			ev->mindspore = f.n > 9 && (memcmp(f.p, "MindSpore", 9) == 0 ||
+							   memcmp(f.p, "Mindspore", 9) == 0);
 	}
 	w = acc_wire(p, n);
 	while (rc == 0 && (rc = acc_wire_next(&w, &f, e)) > 0) {
