@@ -939,3 +939,22 @@ logs() { # losses of the device as awk computes them of the bench's, perhaps its
 	sed 's/,/: loss=/; s/^/Epoch /; 1d' gpu-epoch.csv >gpu.log
 	run -0 accdiff npu.log gpu.log
 }
+
+@test "--noise: a curve parts where it leaves the bench's own spread, not where it first differs" {
+	cd "$BATS_TEST_TMPDIR"
+	run_of() { # file, what its noise depends on, factor from step 31 on
+		awk -v k="$2" -v by="$3" 'BEGIN {
+			for (s = 1; s <= 120; s++)
+				printf "{\047loss\047: %.6f, \047step\047: %d}\n",
+					(6 * exp(-s / 40) + 1.5) * (1 + 0.02 * sin(s * s * k)) * (s > 30 ? by : 1), s
+		}' >"$1"
+	}
+	run_of bench 1.7 1
+	run_of again 2.3 1
+	run_of third 3.1 1
+	run_of device 0.9 1.3
+	run -1 accdiff --noise again --noise third device bench
+	[[ $output == *"loss parts at step 31: "*"Steps 1 to 30 agree within the tolerance."* ]]
+	run_of right 0.9 1
+	run -0 accdiff --noise again --noise third right bench
+}

@@ -77,6 +77,7 @@ struct noise {
 	struct band band;
 	unsigned runs; /* that have this tag */
 	double mean_abs, max_abs, mean_rel, outside;
+	int64_t parts; /* from where on the device is outside, INT64_MIN: it is not for two steps in a row */
 	bool inside;
 };
 

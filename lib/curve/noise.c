@@ -40,11 +40,13 @@ width(const struct band *b, int64_t step)
 	return w;
 }
 
-/* The share of c's steps that leave the band; where there is none, they do. */
+/* The share of c's steps that leave the band; where there is none, they do. *parts: the first of two in a row. */
 static double
-outside(const struct curve *c, const struct band *b)
+outside(const struct curve *c, const struct band *b, int64_t *parts)
 {
 	uint64_t n = 0, out = 0;
+	int64_t last = INT64_MIN;
+	*parts = INT64_MIN;
 	for (size_t i = 0; i < c->n; i++) {
 		const struct acc_point *p = &c->p[i];
 		if (!acc_curve_finite(p))
@@ -53,6 +55,9 @@ outside(const struct curve *c, const struct band *b)
 		double may = LIMIT_NOISE_SLACK * width(b, p->step) + p->res[0] + p->res[1];
 		n++;
 		out += !(d <= may);
+		if (!(d <= may) && last != INT64_MIN && *parts == INT64_MIN)
+			*parts = last;
+		last = d <= may ? INT64_MIN : p->step;
 	}
 	return n > 0 ? (double)out / (double)n : 0;
 }
@@ -101,7 +106,7 @@ acc_curve_noise(struct acc_curves *cs, struct curve *c, struct acc_err *e)
 	}
 	if (z->runs == 0)
 		return 0;
-	z->outside = outside(c, b);
+	z->outside = outside(c, b, &z->parts);
 	z->inside = c->f.nonfinite == 0 && z->outside <= LIMIT_NOISE_LEAVE && centred(c, lo, hi) &&
 		    c->f.mean_abs <= LIMIT_NOISE_SLACK * z->mean_abs + c->f.res;
 	return 0;

@@ -160,10 +160,12 @@ lost(struct scene *s)
 			c->tag, value, f->lost, f->end, f->lost));
 }
 
-/* Where the curve leaves what its rule allows: with a limit of 0, any difference. */
+/* Where the curve leaves what its rule allows: with a limit of 0, any difference; and what runs of the bench differ by. */
 static int64_t
 parts_at(const struct curve *c)
 {
+	if (c->noise.runs > 0 && c->noise.parts != INT64_MIN)
+		return c->noise.parts;
 	return c->v.level != NULL && c->v.limit == 0 ? c->f.first : c->f.beyond;
 }
 
