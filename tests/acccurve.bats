@@ -389,7 +389,7 @@ lines() { # n, loss, norm
 	for side in 10 20; do
 		echo step,train_loss_epoch,train_loss_step
 		for i in 0 1 2 3 4 5; do
-			echo $i,$([ $((i % 3)) = 2 ] && echo "$side"),$((side + i * side / 10))
+			echo "$i,$([ $((i % 3)) = 2 ] && echo "$side"),$((side + i * side / 10))"
 		done
 	done >both.csv
 	head -7 both.csv >gpu.csv

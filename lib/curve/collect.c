@@ -25,7 +25,7 @@ role_of(struct acc_str tag)
 		{"*policy_gradient_loss", ROLE_POLICY},
 		{"*policy_loss", ROLE_POLICY},
 		{"*actor/kl_loss", ROLE_KL}, /* verl's: the KL itself */
-		{"*loss", ROLE_LOSS}, /* CELoss, train/box_loss */
+		{"*loss", ROLE_LOSS},        /* CELoss, train/box_loss */
 		{"*损失", ROLE_LOSS},
 		{"loss/*", ROLE_LOSS}, /* MindSpore's summaries: loss/auto */
 		{"*loss_scale*", ROLE_NONE},
