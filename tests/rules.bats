@@ -123,3 +123,21 @@ told() {
 		acquitted way-both
 	END
 }
+
+# unlike/*-pairs.acc.gz: two programs of one network (tests/data/make_unlike.py), wrong and right.
+@test "what judges two programs as such is named, and is switched off or doubted" {
+	pair() { gunzip -c "$DATA/unlike/$1-pairs.acc.gz" >pairs; }
+	says() { accfirstbad --no-audit "$@" pairs | accfmt --json | jq -c 'select(.kind == "finding" and .witness != null) | [.what, .rule, .witness, .confidence]'; }
+	pair vit-ddof
+	[[ $(says) == '["culprit","program","parted_programs",0.75'*']' ]]
+	[ -z "$(says --no-rule=parted_programs | grep parted)" ]
+	accfirstbad --no-audit --no-rule=parted_programs pairs | accfmt | grep -qF "switched off: parted_programs"
+	[ "$(says --doubt=parted_programs | grep parted)" = '["warning","doubt","parted_programs",0.7552742616033755]' ]
+	LC_ALL=C sed 's/s\.norm/s.nxrm/g' <(gunzip -c "$DATA/unlike/resnet-same-pairs.acc.gz") >pairs
+	says | grep -qx '\["difference","program","program_end",null\]'
+	run -0 accfirstbad --no-audit --no-rule=program_end pairs
+	# What agrees again is an error where nothing excuses it.
+	pair unet
+	run -0 accfirstbad --no-audit pairs
+	run -1 accfirstbad --no-audit --no-rule=computed_otherwise pairs
+}

@@ -259,9 +259,10 @@ extern const size_t acc_nwitnesses;
  * measured. */
 unsigned acc_witness_right(const struct acc_rank_rule *w, unsigned *of);
 /* How each is used, and how many records it would have accused, or doubts instead. */
+#define ACC_MAXWITNESS 64
 struct acc_witness_use {
-	uint8_t use[32]; /* enum acc_rule_use */
-	uint64_t silent[32], demoted[32];
+	uint8_t use[ACC_MAXWITNESS]; /* enum acc_rule_use */
+	uint64_t silent[ACC_MAXWITNESS], demoted[ACC_MAXWITNESS];
 };
 
 /* The numbers that decide: accfirstbad --limits. */

@@ -65,8 +65,9 @@ taker(const struct acc_case *c, const struct acc_item *out, struct acc_ids *made
 }
 
 static int
-say(struct acc_case *c, const struct acc_item *out, const struct acc_item *in, struct acc_err *e)
+say(struct scan *s, const struct acc_item *out, const struct acc_item *in, struct acc_err *e)
 {
+	struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[out->call];
 	struct acc_rec *r;
 	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
@@ -74,7 +75,10 @@ say(struct acc_case *c, const struct acc_item *out, const struct acc_item *in, s
 		return e->code == 0 ? acc_nomem(e) : e->code;
 	const char *place = acc_say_position(c, r, out);
 	struct acc_str pos = acc_get_text(r, "a.", "pos");
-	struct acc_finding *f = acc_case_find(c, "culprit", e);
+	struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_rounded_angle, "culprit", "angle",
+		e);
+	if (f == NULL && e->code == 0)
+		return 0;
 	if (f == NULL || place == NULL)
 		return acc_nomem(e);
 	f->name = acc_call_name(k);
@@ -83,11 +87,9 @@ say(struct acc_case *c, const struct acc_item *out, const struct acc_item *in, s
 	f->step = k->step;
 	f->rank = k->rank;
 	f->seq = k->seq;
-	f->rule = "angle";
 	f->value = in->max_abs;
 	f->limit = LIMIT_ANGLE;
 	f->stack = stack;
-	f->bad = true;
 	f->text = acc_say(&c->mem,
 		"%s%s: %s is rounded to %s on the device, to %s on the bench, and off by up to %.3g of values up to"
 		" %.6g; %s takes angles made of it that are off by up to %.3g rad: positions and angles want f32%s%s",
@@ -98,8 +100,9 @@ say(struct acc_case *c, const struct acc_item *out, const struct acc_item *in, s
 }
 
 int
-acc_say_angle(struct acc_case *c, uint32_t *call, struct acc_err *e)
+acc_say_angle(struct scan *s, uint32_t *call, struct acc_err *e)
 {
+	struct acc_case *c = s->c;
 	struct acc_ids made = {0};
 	int rc = 0;
 	for (uint32_t i = 0; i < c->ncall && rc == 0; i = acc_step(c, i)) {
@@ -111,8 +114,8 @@ acc_say_angle(struct acc_case *c, uint32_t *call, struct acc_err *e)
 		const struct acc_item *in = out == NULL ? NULL : taker(c, out, &made, e);
 		rc = e->code;
 		if (rc == 0 && in != NULL) {
-			*call = i;
-			rc = say(c, out, in, e);
+			rc = say(s, out, in, e);
+			*call = rc > 0 ? i : *call;
 		}
 	}
 	acc_ids_release(&made);

@@ -126,7 +126,15 @@ void acc_witness_audit(struct scan *s, const struct acc_item *it, struct suspect
 bool acc_witness_heard(struct scan *s, struct suspect *x);
 /* For the caller, how often those that are switched off would have spoken. */
 void acc_witness_count(const struct scan *s);
-/* How is it to be said that this one, of no suspect, was found? It is counted where it is not, or doubted. */
-enum acc_rule_use acc_witness_speaks(struct scan *s, enum acc_witness_id id);
+/* The share of its verdicts that was right, of cases that did not teach it; NAN: of too few. */
+double acc_witness_share(enum acc_witness_id id);
+/* As it is, switched off, or doubted by the user. */
+enum acc_rule_use acc_use_of_witness(const struct scan *s, enum acc_witness_id id);
+/* Does one that excuses before anything is judged? */
+bool acc_witness_excuses(const struct scan *s, enum acc_witness_id id);
+/* A finding of one that found no suspect, of this kind and rule; a warning, where it is doubted. NULL: it is switched off,
+ * which is counted, or there is no memory, which e has. */
+struct acc_finding *acc_witness_find(struct scan *s, enum acc_witness_id id, const char *what,
+	const char *rule, struct acc_err *e);
 
 #endif

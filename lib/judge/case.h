@@ -73,9 +73,6 @@ bool acc_may_lack(const struct acc_case *c, const char *name);
 /* Findings `missing`: of two sides that were recorded alike, one ends early. Such calls are no
  * longer said to be unmatched. */
 int acc_say_missing(struct acc_case *c, struct acc_err *e);
-/* Findings `missing`, rule reduction (lost.c): at the end of what one side makes of a value stands a
- * communication, or a division by the number of ranks, that the other side does not call. */
-int acc_say_lost(struct acc_case *c, struct acc_err *e);
 /* Does this call multiply or divide by something, and no more? */
 bool acc_only_scales(const struct acc_call *k);
 /* Findings `unmatched`: the others, by side. */

@@ -90,10 +90,13 @@ acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e)
 		return e->code == 0 ? acc_nomem(e) : e->code;
 	if (acc_case_record(c, it, &r, e) < 0)
 		return e->code;
-	struct acc_finding *f = acc_case_find(c, "warning", e);
+	struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_other_constant, "warning",
+		"constant", e);
+	if (f == NULL)
+		return e->code;
 	const char *place = acc_say_position(c, r, it), *much = how_much(c, it, r);
 	struct acc_str pos = acc_get_text(r, "a.", "pos");
-	if (f == NULL || place == NULL || much == NULL)
+	if (place == NULL || much == NULL)
 		return acc_nomem(e);
 	f->name = acc_call_name(k);
 	f->io = acc_say_io(it);
@@ -101,12 +104,10 @@ acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e)
 	f->step = k->step;
 	f->rank = k->rank;
 	f->seq = k->seq;
-	f->rule = "constant";
 	f->value = it->rms;
 	f->limit = allowed(it);
 	f->limit_from = "nothing before it differs";
 	f->stack = stack;
-	f->doubtful = true;
 	f->text = acc_say(&c->mem,
 		"%s%s: %s %s%s; it is the first difference, and no op call that was compared makes it: "
 		"is a constant defined differently?%s%s",

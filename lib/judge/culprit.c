@@ -30,8 +30,11 @@ acc_confidence(const struct scan *s, const struct suspect *x, bool sums)
 {
 	const struct acc_item *it = &s->c->item[x->item];
 	const struct acc_call *k = &s->c->call[x->blame];
+	/* How far it is beyond its limit says nothing of an argument, and less of an input than how often such a verdict is
+	 * right. */
+	const double share = x->role == ROLE_OUT ? NAN : acc_witness_share(x->witness);
 	if (isinf(x->value) || x->value <= 0 || x->role == ROLE_ARG)
-		return sums ? 0.5 : 1;
+		return sums ? 0.5 : fmin(1, share);
 	bool made = x->producer != ACC_NOCALL || it->weight || x->sum != NULL;
 	bool guess = (x->role == ROLE_IN && (!made || it->measure == ACC_BY_STAT)) ||
 		     (x->unseen && !x->audit) || sums ||
@@ -39,7 +42,7 @@ acc_confidence(const struct scan *s, const struct suspect *x, bool sums)
 		     (x->role == ROLE_OUT && it->audit[ACC_A] > 1 && !x->audit);
 	double wrong = x->audit ? LIMIT_WRONG_AUDIT : guess ? LIMIT_WRONG_GUESS : LIMIT_WRONG;
 	double sure = 1 - fmin(1, wrong * x->limit / x->value);
-	return sums ? sure / 2 : sure;
+	return sums ? sure / 2 : fmin(sure, share);
 }
 
 /* "; else A or B" */

@@ -325,9 +325,8 @@ part(struct scan *s, uint32_t chosen, uint32_t *first, struct acc_err *e)
 		rc = acc_part_say_unknown(s, x, e);
 		rc = rc < 0 ? rc : 1;
 	} else if (p.found && (x == NULL ? acc_part_is_plain(&p) : !stays(s, x, &p))) {
-		*first = acc_part_first(&p);
 		rc = acc_part_say(s, &p, x == NULL ? ACC_NOCALL : x->blame, e);
-		rc = rc < 0 ? rc : 1;
+		*first = rc > 0 ? acc_part_first(&p) : *first;
 	}
 	acc_part_release(&p);
 	return rc;
@@ -387,8 +386,9 @@ static int
 look_again(struct scan *s, uint32_t *chosen, uint32_t *out, struct acc_err *e)
 {
 	const struct suspect *x = *chosen == ACC_NOCALL ? NULL : &s->suspect[*chosen];
-	if (x == NULL || s->two || s->wholes || x->audit || s->c->opt.roots == NULL ||
-		s->c->item[x->item].measure == ACC_BY_STAT)
+	if (x == NULL || s->two || s->wholes ||
+		!acc_witness_excuses(s, ACC_WITNESS_computed_otherwise) || x->audit ||
+		s->c->opt.roots == NULL || s->c->item[x->item].measure == ACC_BY_STAT)
 		return 0;
 	int rc = acc_heal(s->c, e);
 	s->two = rc == 0 && is_healed(s, x);
@@ -421,7 +421,9 @@ judge(struct acc_case *c, struct acc_err *e)
 	s.two = !s.folded && is_rewritten(c);
 	int rc = acc_sharded(c, e);
 	s.few = acc_weights_are_rounded(&s);
-	if (rc == 0 && s.two) { /* whose pairs are found by their values */
+	if (rc == 0 && s.two &&
+		acc_witness_excuses(&s,
+			ACC_WITNESS_few_levels)) { /* whose pairs are found by their values */
 		c->nothing = acc_levels_apart(c, s.few, e);
 		rc = e->code < 0 ? e->code : c->nothing != NULL;
 	}
@@ -429,19 +431,19 @@ judge(struct acc_case *c, struct acc_err *e)
 		return rc < 0 ? rc : acc_say_rest(c, e);
 	if (c->opt.roots != NULL && (s.near = malloc((c->ncall + 1) * sizeof *s.near)) == NULL)
 		rc = acc_nomem(e);
-	if (rc == 0)
+	if (rc == 0 && acc_witness_excuses(&s, ACC_WITNESS_axis_order))
 		rc = acc_forgive_orders(c, e);
-	if (rc == 0 && s.two)
+	if (rc == 0 && s.two && acc_witness_excuses(&s, ACC_WITNESS_inverse_mask))
 		rc = acc_forgive_inverses(c, e);
-	if (rc == 0)
+	if (rc == 0 && acc_witness_excuses(&s, ACC_WITNESS_hidden_scores))
 		rc = acc_forgive_masks(c, e);
 	if (rc == 0)
 		rc = acc_know_nans(c, e);
 	if (rc == 0)
 		rc = acc_know_laws(c, e);
-	if (rc == 0)
+	if (rc == 0 && acc_witness_excuses(&s, ACC_WITNESS_ignored_labels))
 		rc = acc_forgive_labels(c, e);
-	if (rc == 0 && s.two)
+	if (rc == 0 && s.two && acc_witness_excuses(&s, ACC_WITNESS_computed_otherwise))
 		rc = acc_heal(c, e);
 	if (rc == 0)
 		acc_heal_settle(c, true);
@@ -458,7 +460,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0)
 		rc = part(&s, i, &stretch.call, e);
 	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL)
-		rc = acc_say_angle(c, &stretch.call, e);
+		rc = acc_say_angle(&s, &stretch.call, e);
 	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL && stretch.call == ACC_NOCALL)
 		rc = acc_say_shards(&s, &stretch.call, e);
 	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL && stretch.call == ACC_NOCALL)
@@ -522,7 +524,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0)
 		rc = acc_say_stage(c, e);
 	if (rc == 0)
-		rc = acc_say_lost(c, e);
+		rc = acc_say_lost(&s, e);
 	if (rc == 0)
 		rc = acc_say_sums(c, e);
 	if (rc == 0)

@@ -386,9 +386,6 @@
 		"op calls that compute at most: a longer stretch is not accused, unless it stands for", \
 		"by convention: a norm, or an attention, that is written out has up to 12") \
 	N(PART_BENCH, 2, "op calls of the bench that compute", "a norm and what follows it") \
-	X(PART_SURE, 0.76, "the confidence of such a stretch", \
-		"of the halves of tests/programs that are held, with --more, --third and --fourth, 151 of 200 such findings " \
-		"name the op call, and none is of a right program") \
 	N(PROGRAM_LEAST, 10, \
 		"of so many op calls of two programs one must be compared, or the end of the forward pass", \
 		"by convention: less says nothing of the rest") \

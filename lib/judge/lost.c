@@ -7,10 +7,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "judge/first_bad.h"
 #include "judge/case.h"
 #include "judge/limits.h"
 
 struct lost {
+	struct scan *s;
 	struct acc_case *c;
 	struct acc_ids taken[2];  /* values that calls of a side take: the last such call */
 	struct acc_ids summed[2]; /* values that communications of both sides give */
@@ -154,16 +156,17 @@ say(struct lost *t, int side, struct acc_err *e)
 	struct acc_case *c = t->c;
 	const struct acc_call *k = &c->call[t->first[side]];
 	const char *where = acc_say_where(c, k), *stack, *src = acc_say_source(c, k, &stack, e);
-	struct acc_finding *f = acc_case_find(c, "missing", e);
-	if (f == NULL || src == NULL || where == NULL)
+	if (src == NULL || where == NULL)
 		return acc_nomem(e);
+	struct acc_finding *f = acc_witness_find(t->s, ACC_WITNESS_lost_reduction, "missing",
+		"reduction", e);
+	if (f == NULL)
+		return e->code;
 	f->name = acc_call_name(k);
 	f->step = k->step;
 	f->rank = k->rank;
-	f->rule = "reduction";
 	f->value = t->n[side];
 	f->stack = stack;
-	f->bad = true;
 	f->text = acc_say(&c->mem,
 		"%s%s: only the %s %s here%s%s, and nothing takes the result: %u such call%s that the %s"
 		" lacks, so its values end %s (--allow-missing accepts it)",
@@ -175,9 +178,11 @@ say(struct lost *t, int side, struct acc_err *e)
 }
 
 int
-acc_say_lost(struct acc_case *c, struct acc_err *e)
+acc_say_lost(struct scan *s, struct acc_err *e)
 {
-	struct lost t = {.c = c,
+	struct acc_case *c = s->c;
+	struct lost t = {.s = s,
+		.c = c,
 		.folded = {acc_is_folded_side(c, ACC_A), acc_is_folded_side(c, ACC_B)}};
 	struct acc_recorded how;
 	uint32_t both = ACC_NOCALL;
@@ -197,20 +202,20 @@ acc_say_lost(struct acc_case *c, struct acc_err *e)
 			rc = look(&t, i, e);
 		}
 	}
-	for (int s = 0; s < 2; s++) {
-		acc_ids_release(&t.taken[s]);
-		acc_ids_release(&t.summed[s]);
+	for (int side = 0; side < 2; side++) {
+		acc_ids_release(&t.taken[side]);
+		acc_ids_release(&t.summed[side]);
 	}
 	if (rc < 0 || both == ACC_NOCALL || t.n[ACC_A] + t.n[ACC_B] == 0)
 		return rc;
 	rc = acc_recorded(c, &c->call[both], &how, e);
-	for (int s = 0; s < 2 && rc == 0 && how.alike && how.ordered; s++) {
+	for (int side = 0; side < 2 && rc == 0 && how.alike && how.ordered; side++) {
 		/* A side that communicates in its own way may reduce in it, too; but not ranks that do so
 		 * because they are one of the other side's, where a sum of both is divided. */
-		bool own = t.talks[!s] > 0 && !(t.folded[!s] && t.of_both[s] == t.n[s]);
+		bool own = t.talks[!side] > 0 && !(t.folded[!side] && t.of_both[side] == t.n[side]);
 		/* Where ranks are one of several of the other side's, some have weights of their own. */
-		if (t.n[s] > 0 && !own && !(t.scaled > 0 && t.folded[!s]))
-			rc = say(&t, s, e);
+		if (t.n[side] > 0 && !own && !(t.scaled > 0 && t.folded[!side]))
+			rc = say(&t, side, e);
 	}
 	return rc;
 }

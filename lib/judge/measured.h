@@ -13,10 +13,12 @@
 	MEASURED(error_mean, 3, 7) \
 	MEASURED(own_statistics, 15, 16) \
 	MEASURED(recomputed, 275, 279) \
-	MEASURED(made_input, 11, 13) \
+	MEASURED(made_input, 11, 14) \
 	MEASURED(unmade_input, 14, 14) \
 	MEASURED(equal_weight, 26, 26) \
 	MEASURED(equal_argument, 36, 42) \
+	MEASURED(parted_programs, 179, 237) \
+	MEASURED(program_end, 8, 14) \
 	MEASURED(shards, 12, 12) \
 	MEASURED(unfed, 1, 1)
 

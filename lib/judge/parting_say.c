@@ -151,33 +151,31 @@ acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, stru
 	bench = acc_say(m, "%s%s", acc_got(bench), acc_got(changed));
 	if (src == NULL || where == NULL || which == NULL || bench == NULL || off == NULL)
 		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
-	struct acc_finding *f = acc_case_find(s->c, acc_part_is_long(p) ? "difference" : "culprit",
-		e);
+	struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_parted_programs,
+		acc_part_is_long(p) ? "difference" : "culprit", "program", e);
 	if (f == NULL)
-		return ACC_ENOMEM;
+		return e->code;
 	f->name = k->key[ACC_A];
 	f->step = k->step;
 	f->rank = k->rank;
 	f->seq = k->seq;
-	f->rule = "program";
 	f->value = p->off;
 	f->limit = p->limit;
 	f->limit_from = "what goes in agrees by its statistics";
 	f->stack = stack;
-	f->bad = true;
-	if (!acc_part_is_long(p))
-		f->confidence = LIMIT_PART_SURE;
+	f->confidence = acc_witness_share(ACC_WITNESS_parted_programs);
 	if (rank(p, call, f) < 0)
 		return acc_nomem(e);
 	f->text = acc_say(m,
 		"%s%s: here the two programs part: what goes in agrees, %s, and nothing behind agrees"
-		" again; %s%s%s",
-		where, which, off, bench, src[0] != '\0' ? "; at " : "", src);
+		" again; %s%s%s%s",
+		where, which, off, bench, acc_got(acc_beyond_times(m, INFINITY, f->confidence)),
+		src[0] != '\0' ? "; at " : "", src);
 	int flat = f->text == NULL ? acc_nomem(e) : 0;
 	for (uint32_t i = 0; i < p->side[ACC_B].nstep && flat == 0; i++)
 		if (p->side[ACC_B].step[i].in)
 			flat = acc_blame_flat(s->c, f, k->segment, p->side[ACC_B].step[i].name, e);
-	return flat < 0 ? flat : 0;
+	return flat < 0 ? flat : 1;
 }
 
 int

@@ -202,17 +202,18 @@ say_end(struct scan *s, struct extent *x, struct acc_err *e)
 	const struct acc_call *k = &s->c->call[begins != ACC_NOCALL ? begins : x->last];
 	if (begins != ACC_NOCALL)
 		src = acc_say_source(s->c, k, &stack, e);
-	struct acc_finding *f = src == NULL ? NULL : acc_case_find(s->c, "difference", e);
+	if (src == NULL)
+		return acc_nomem(e);
+	struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_program_end, "difference",
+		"program", e);
 	if (f == NULL)
-		return src == NULL ? acc_nomem(e) : ACC_ENOMEM;
+		return e->code;
 	f->name = acc_call_name(k);
 	f->stack = stack;
 	f->step = k->step;
 	f->rank = k->rank;
-	f->rule = "program";
 	f->value = x->error;
 	f->limit = limit;
-	f->bad = true;
 	f->text =
 		begins == ACC_NOCALL
 			? acc_say(acc_mem(s),

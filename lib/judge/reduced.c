@@ -66,17 +66,17 @@ say(struct scan *s, const struct acc_item *loss, uint32_t call, const char *caus
 	struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[loss->call];
 	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
-	struct acc_finding *f = src == NULL || where == NULL ? NULL
-							     : acc_case_find(c, "culprit", e);
+	if (src == NULL || where == NULL)
+		return acc_nomem(e);
+	struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_scaled_loss, "culprit",
+		"scaled-loss", e);
 	if (f == NULL)
-		return e->code == 0 ? acc_nomem(e) : e->code;
+		return e->code;
 	f->name = acc_call_name(k);
 	f->step = k->step;
 	f->rank = k->rank;
 	f->seq = k->seq;
-	f->rule = "scaled-loss";
 	f->stack = stack;
-	f->bad = true;
 	f->text = acc_say(&c->mem,
 		"%s%s: what it gives agrees, and ends the pass of the bench; %s makes of it what the bench's call gives if one"
 		" thing is changed: %s%s%s",
@@ -112,8 +112,8 @@ acc_say_reduced(struct scan *s, uint32_t *call, struct acc_err *e)
 		rc = acc_substitute_with(s, i, (uint32_t)(loss - c->item),
 			(uint32_t)(end - c->item), &cause, e);
 		if (rc == 0 && cause[0] != '\0') {
-			*call = i;
 			rc = say(s, loss, by, cause, e);
+			*call = rc > 0 ? i : *call;
 		}
 	}
 	return rc;

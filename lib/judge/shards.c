@@ -230,23 +230,6 @@ factor_of(const struct shards *t, const struct sharded *s, double limit)
 	return times;
 }
 
-/* A finding as its witness is used: one that is doubted is a warning. NULL: it says nothing, or there is no memory. */
-static struct acc_finding *
-find(struct scan *s, enum acc_witness_id id, const char *kind, struct acc_err *e)
-{
-	const enum acc_rule_use use = acc_witness_speaks(s, id);
-	struct acc_finding *f = NULL;
-	if (use != ACC_RULE_OFF)
-		f = acc_case_find(s->c, use == ACC_RULE_DOUBTS ? "warning" : kind, e);
-	if (f != NULL) {
-		f->witness = acc_witnesses[id].id;
-		f->rule = use == ACC_RULE_DOUBTS ? "doubt" : f->witness;
-		f->bad = use == ACC_RULE_AS_IS;
-		f->doubtful = !f->bad;
-	}
-	return f;
-}
-
 static int
 say(const struct shards *t, const struct sharded *s, double limit, struct acc_err *e)
 {
@@ -269,7 +252,7 @@ say(const struct shards *t, const struct sharded *s, double limit, struct acc_er
 	src = acc_say_source(c, k, &stack, e);
 	if (place == NULL || at == NULL || src == NULL)
 		return e->code == 0 ? acc_nomem(e) : e->code;
-	struct acc_finding *f = find(t->s, ACC_WITNESS_shards, "culprit", e);
+	struct acc_finding *f = acc_witness_find(t->s, ACC_WITNESS_shards, "culprit", "shards", e);
 	if (f == NULL)
 		return e->code;
 	f->name = acc_call_name(k);
@@ -347,7 +330,7 @@ say_unfed(struct scan *s, uint32_t call, int fed, struct acc_err *e)
 	const char *stack, *where = acc_say_where(c, k), *src = acc_say_source(c, k, &stack, e);
 	if (where == NULL || src == NULL)
 		return e->code == 0 ? acc_nomem(e) : e->code;
-	struct acc_finding *f = find(s, ACC_WITNESS_unfed, "missing", e);
+	struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_unfed, "missing", "unfed", e);
 	if (f == NULL)
 		return e->code;
 	f->name = acc_call_name(k);

@@ -52,7 +52,12 @@ int acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e);
 /* --- angle.c --- */
 /* Where nothing else is named: 1 with a finding, and its call, if positions or angles are rounded to 16 bits on the
  * device alone, and a sine or cosine takes others; 0; < 0. */
-int acc_say_angle(struct acc_case *c, uint32_t *call, struct acc_err *e);
+int acc_say_angle(struct scan *s, uint32_t *call, struct acc_err *e);
+
+/* --- lost.c --- */
+/* Findings `missing`, rule reduction: at the end of what one side makes of a value stands a communication, or a division
+ * by the number of ranks, that the other side does not call. */
+int acc_say_lost(struct scan *s, struct acc_err *e);
 
 /* --- update.c --- */
 /* Where nothing else is named: 1 with a finding, and the bench's call, if an optimizer makes other weights of the

@@ -304,20 +304,20 @@ say(struct scan *s, const struct step *t, uint32_t call, struct acc_err *e)
 	/* Where most weights agree, an argument says why one does not, or nothing does. */
 	if (rc == 0 && t->other == 0 && t->differ <= t->agree && cause[0] == '\0')
 		return 0;
-	struct acc_finding *f = rc == 0 ? acc_case_find(c, "culprit", e) : NULL;
+	struct acc_finding *f = rc == 0 ? acc_witness_find(s, ACC_WITNESS_weight_step, "culprit",
+						  "update", e)
+					: NULL;
 	if (f == NULL)
-		return rc < 0 ? rc : acc_nomem(e);
+		return rc < 0 ? rc : e->code;
 	f->name = acc_call_name(k);
 	f->io = "out";
 	f->step = k->step;
 	f->rank = k->rank;
 	f->seq = k->seq;
-	f->rule = "update";
 	const bool few = !(t->by > LIMIT_UPDATE_STEP);
 	f->value = few ? t->tenth : t->by;
 	f->limit = few ? LIMIT_UPDATE_TENTH : LIMIT_UPDATE_STEP;
 	f->stack = stack;
-	f->bad = true;
 	if (t->other > 0) {
 		const char *times =
 			isnan(t->factor)
@@ -416,19 +416,20 @@ say_alone(struct scan *s, struct acc_err *e)
 			continue;
 		const struct acc_call *k = giver(c, at), *user = &c->call[it->call];
 		const char *stack, *src = acc_say_source(c, user, &stack, e);
-		struct acc_finding *f = src == NULL ? NULL : acc_case_find(c, "culprit", e);
-		if (f == NULL)
+		if (src == NULL)
 			return acc_nomem(e);
+		struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_weight_step, "culprit",
+			"update", e);
+		if (f == NULL)
+			return e->code;
 		f->name = acc_call_name(k);
 		f->io = "out";
 		f->step = k->step;
 		f->rank = k->rank;
 		f->seq = k->seq;
-		f->rule = "update";
 		f->value = off;
 		f->limit = LIMIT_UPDATE_GRADIENT;
 		f->stack = stack;
-		f->bad = true;
 		f->text = acc_say(acc_mem(s),
 			"%s: a weight that %s takes is stepped by the device, by %.2g of itself, and no optimizer of the bench is given"
 			" it: is its gradient to stop before it (detach, stop_gradient), or is it not to be trained?%s%s",

@@ -9,7 +9,8 @@
  *	OWN      what comes out follows from what the call's own side gave it
  *	GIVEN    what a call is given is what was made for it
  *	CHOICE   of near-equal values another one may be chosen
- *	NEWS     an error that is explained already is no news */
+ *	NEWS     an error that is explained already is no news
+ *	PROGRAMS two programs of one network have the same values where they meet */
 #ifndef JUDGE_WITNESS_H
 #define JUDGE_WITNESS_H
 
@@ -29,6 +30,8 @@
 	WITNESS(other_places, BOUND, ELEMENTS, ACCUSES, \
 		"numbers that came in the right places stand in the right places") \
 	WITNESS(finite_sum, BOUND, NOTHING, ACCUSES, "what is finite adds up to what is") \
+	WITNESS(rounded_angle, BOUND, ELEMENTS, ACCUSES, \
+		"what an angle is made of is not rounded so far that the angle is another") \
 	WITNESS(own_statistics, OWN, STATISTICS, ACCUSES, \
 		"the statistics of an output follow from those of the device's own inputs") \
 	WITNESS(other_shape, OWN, NOTHING, ACCUSES, \
@@ -63,7 +66,31 @@
 	WITNESS(carried_error, NEWS, ELEMENTS, EXCUSES, \
 		"what is moved or added keeps its absolute error, what is multiplied its relative one") \
 	WITNESS(handed_on, NEWS, NOTHING, EXCUSES, \
-		"an output that is what another op call gave has that one's error")
+		"an output that is what another op call gave has that one's error") \
+	WITNESS(parted_programs, PROGRAMS, ELEMENTS, ACCUSES, \
+		"what one program makes of values that agree is what the other makes of them") \
+	WITNESS(program_end, PROGRAMS, NOTHING, ACCUSES, \
+		"two programs of one network end in the same values") \
+	WITNESS(weight_step, PROGRAMS, ELEMENTS, ACCUSES, \
+		"weights that agree before the step of an optimizer agree behind it") \
+	WITNESS(scaled_loss, PROGRAMS, ELEMENTS, ACCUSES, \
+		"the loss is what the bench's op call gives, and no multiple of it") \
+	WITNESS(lost_reduction, PROGRAMS, NOTHING, ACCUSES, \
+		"what the ranks of one side join, those of the other do, too") \
+	WITNESS(other_constant, PROGRAMS, NOTHING, DOUBTS, \
+		"a number that no op call makes is the same on both sides") \
+	WITNESS(few_levels, PROGRAMS, NOTHING, EXCUSES, \
+		"weights of few levels make others of all that two programs could be paired by") \
+	WITNESS(computed_otherwise, PROGRAMS, NOTHING, EXCUSES, \
+		"what lies between values that agree may be computed otherwise") \
+	WITNESS(axis_order, PROGRAMS, NOTHING, EXCUSES, \
+		"axes may lie in another order, if they do so throughout") \
+	WITNESS(inverse_mask, PROGRAMS, ELEMENTS, EXCUSES, \
+		"a mask may say what to take or what to leave out") \
+	WITNESS(hidden_scores, PROGRAMS, ELEMENTS, EXCUSES, \
+		"what a softmax leaves nothing of may be any number") \
+	WITNESS(ignored_labels, PROGRAMS, ELEMENTS, EXCUSES, \
+		"labels that a loss leaves out may be any number")
 
 #define ACC_WITNESS_ENUM(id, principle, needs, level, what) ACC_WITNESS_##id,
 enum acc_witness_id { ACC_WITNESSES(ACC_WITNESS_ENUM) ACC_NWITNESSES };
