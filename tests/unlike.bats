@@ -269,3 +269,25 @@ forward() { # device, bench: "how device's op call, bench's" of the forward outp
 	[[ $output == *$'\n00-matmul: output 0 is off'* ]]
 	[[ $output != *"more rank"* ]]
 }
+
+# reduction.tar.gz: one network, whose loss is reduced in several ways (tests/data/make_reduction.py).
+@test "a loss that is summed up and then divided is the mean; one that is divided once more is not" {
+	tar -xzf "$DATA/reduction.tar.gz"
+	for pair in "summed mean" "each mean" "each summed"; do
+		set -- $pair
+		run -0 accdiff "$1" "$2"
+		run -0 accdiff "$2" "$1"
+	done
+	for pair in "half mean" "mean half"; do
+		set -- $pair
+		run -1 accdiff -f json "$1" "$2"
+		jq -es --argjson times "$([ "$1" = half ] && echo 0.5 || echo 2)" 'map(select(.witness == "scaled_loss")) |
+			length == 1 and .[0].what == "difference" and (.[0].value / $times - 1 | fabs < 1e-5)' <(printf '%s\n' "$output")
+	done
+	run -1 accdiff less mean
+	# A power of two and more is what loss scaling does: a warning.
+	run -0 accdiff scaled mean
+	[[ $output == *"all gradients are 1024 times the bench's"*"as loss scaling does"* ]]
+	run -1 accdiff --strict scaled mean
+	run -0 accdiff --no-rule=scaled_loss half mean
+}

@@ -167,6 +167,10 @@ void acc_seq_reject(struct seq *s);
 bool acc_seq_moves(const struct acc_index *ix, const struct call *c);
 /* Of other code, what has the same values: see seq_same.c. */
 int acc_seq_same(struct seq *s);
+/* Does a call take this number? Numbers are traced by what they are. */
+bool acc_seq_takes_number(const struct acc_index *ix, const struct call *c, float number);
+/* Of whatever code, what one call gives, or it and some behind it. */
+void acc_seq_onward(struct seq *s);
 /* Calls by the size of their results, so that one is found by its values. */
 struct seq_open {
 	uint64_t count;

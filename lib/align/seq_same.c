@@ -133,25 +133,93 @@ made(const struct acc_index *ix, const struct call *c, uint32_t t)
 	return NULL;
 }
 
-/* Is some input that was made on the way the same, as far as its values or its origin tell? */
+/* Is some input, or are all, that were made on the way the same, as far as their values or their origin tell? */
 static bool
-same_given(const struct seq *s, uint32_t x, uint32_t y)
+same_given(const struct seq *s, uint32_t x, uint32_t y, bool all)
 {
 	const struct call *p = &s->a[x], *q = &s->b[y];
 	bool any = false;
-	for (uint32_t t = 0; t < SEQ_INS; t++)
-		for (uint32_t u = 0; u < SEQ_INS; u++) {
-			const struct acc_align_item *a = made(s->j->a, p, t),
-						    *b = made(s->j->b, q, u);
-			if (a == NULL || b == NULL)
+	for (uint32_t t = 0; t < SEQ_INS; t++) {
+		const struct acc_align_item *a = made(s->j->a, p, t);
+		bool same = false, other = false;
+		for (uint32_t u = 0; u < SEQ_INS && a != NULL; u++) {
+			const struct acc_align_item *b = made(s->j->b, q, u);
+			if (b == NULL)
 				continue;
-			any = true;
-			if (acc_seq_origin(s, p->from[t], q->from[u]) == 1 ||
+			other = true;
+			same |= acc_seq_origin(s, p->from[t], q->from[u]) == 1 ||
 				(a->count == b->count && acc_seq_value_points(a->like, b->like,
-								 a->liked & b->liked) >= NEAR))
-				return true;
+								 a->liked & b->liked) >= NEAR);
 		}
-	return !any;
+		if (other && same != all)
+			return !all;
+		any |= other;
+	}
+	return all || !any;
+}
+
+/* Is the result of z that of y, as far as values tell? One number tells less, and is as near as rounding is. */
+static bool
+gives(const struct call *z, const struct call *y)
+{
+	return is_known(z) && acc_seq_findable(y) && same(z, y) >= (z->count == 1 ? 20 : NEAR);
+}
+
+/* Does call z take what the maker gives? */
+static bool
+takes(const struct acc_index *ix, const struct call *c, uint32_t z, uint32_t maker)
+{
+	for (int t = 0; t < SEQ_INS; t++)
+		if (c[z].from[t] != ACC_NOMATE && c[z].from[t] / SEQ_OUTS == maker)
+			return true;
+	return c[maker].count == 1 && acc_seq_takes_number(ix, &c[z], c[maker].like[ACC_LIKE_MAX]);
+}
+
+/* Of the calls behind call x those that have no partner and take what it gives, or what they make of it: a bit each. */
+enum { NEXT = 16 };
+static uint32_t
+chain(const struct acc_index *ix, const struct call *c, const uint32_t *mate, uint32_t n,
+	uint32_t x)
+{
+	uint32_t made = 1;
+	for (uint32_t z = x + 1; z < n && z < x + NEXT; z++) {
+		bool any = false;
+		for (uint32_t by = x; by < z && mate[z] == ACC_NOMATE && !any; by++)
+			any = (made >> (by - x) & 1) != 0 && takes(ix, c, z, by);
+		made |= (uint32_t)any << (z - x);
+	}
+	return made;
+}
+
+/* Two calls that are given the same are no pair where what one of them gives, or a later call of its side alone makes of it,
+ * is what a later call of the other side makes of its own: a loss that is summed up, and then divided. */
+static void
+look_onward(struct seq *s, uint32_t x, uint32_t y)
+{
+	const uint32_t a = chain(s->j->a, s->a, s->ma, s->na, x),
+		       b = chain(s->j->b, s->b, s->mb, s->nb, y);
+	for (uint32_t both = 1; both < 2 * NEXT - 1; both++)
+		for (uint32_t i = both < NEXT ? 0 : both - NEXT + 1; i <= both && i < NEXT; i++) {
+			const uint32_t k = both - i, z = x + i, w = y + k;
+			if ((a >> i & 1) == 0 || (b >> k & 1) == 0 ||
+				!(i > 0 ? gives(&s->a[z], &s->b[w]) : gives(&s->b[w], &s->a[z])))
+				continue;
+			s->ma[x] = s->mb[y] = ACC_NOMATE;
+			acc_seq_mate(s, z, w, k > 0 ? SEQ_FUSED_A : SEQ_FUSED_B);
+			return;
+		}
+}
+
+void
+acc_seq_onward(struct seq *s)
+{
+	for (uint32_t x = 0; x < s->na && !s->values && !s->modules; x++) {
+		const uint32_t y = s->ma[x];
+		if (y != ACC_NOMATE && s->how[x] != SEQ_RULE && s->how[x] < SEQ_PACKED &&
+			same(&s->a[x], &s->b[y]) < NEAR && s->a[x].leaf == s->b[y].leaf &&
+			same_given(s, x, y, true))
+			look_onward(s, x, y);
+	}
 }
 
 void
@@ -161,7 +229,7 @@ acc_seq_distrust(struct seq *s)
 		const uint32_t y = s->ma[x];
 		if (y == ACC_NOMATE || s->how[x] == SEQ_RULE || s->how[x] == SEQ_PACKED ||
 			(s->a[x].leaf != 0 && s->a[x].leaf == s->b[y].leaf) ||
-			acc_seq_value(&s->a[x], &s->b[y]) >= 0 || same_given(s, x, y))
+			acc_seq_value(&s->a[x], &s->b[y]) >= 0 || same_given(s, x, y, false))
 			continue;
 		s->ma[x] = s->mb[y] = ACC_NOMATE;
 	}

@@ -447,9 +447,8 @@ late_numbers(struct seq *s)
 	}
 }
 
-/* Does a call take this number? Numbers are traced by what they are. */
-static bool
-takes_number(const struct acc_index *ix, const struct call *c, float number)
+bool
+acc_seq_takes_number(const struct acc_index *ix, const struct call *c, float number)
 {
 	const struct acc_align_call *op = &ix->op[c->op];
 	bool takes = false;
@@ -466,7 +465,7 @@ goes_on(const struct seq *s, uint32_t y)
 {
 	bool taken = false;
 	for (uint32_t i = y + 1; i < s->nb && !taken; i++)
-		taken = takes_number(s->j->b, &s->b[i], s->b[y].like[ACC_LIKE_MAX]);
+		taken = acc_seq_takes_number(s->j->b, &s->b[i], s->b[y].like[ACC_LIKE_MAX]);
 	return taken;
 }
 
@@ -482,7 +481,7 @@ last_of_cell(const struct seq *s, uint32_t x)
 		const struct call *c = &s->a[k];
 		bool takes = false;
 		for (uint32_t i = 0; i < n && c->count == 1 && s->ma[k] == ACC_NOMATE; i++)
-			takes |= takes_number(s->j->a, c, chain[i]);
+			takes |= acc_seq_takes_number(s->j->a, c, chain[i]);
 		if (!takes)
 			continue;
 		chain[n++] = c->like[ACC_LIKE_MAX];

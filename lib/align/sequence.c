@@ -455,6 +455,8 @@ align(struct acc_joined *j, bool modules, struct acc_err *e)
 		acc_seq_reject(&s);
 	if (rc >= 0)
 		rc = acc_seq_same(&s);
+	if (rc >= 0)
+		acc_seq_onward(&s);
 	if (rc >= 0 && s.values) {
 		acc_seq_wholes(&s);
 		acc_seq_unreduced(&s);

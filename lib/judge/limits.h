@@ -366,6 +366,9 @@
 		"the quotient is rounded to f32 at worst: 6e-8 relative, printed with 6 digits or more") \
 	X(BASELINE, 2, "times the value in a baseline is not worse", \
 		"the noise of a run hides in a finding that is twice as large as it") \
+	N(LOSS_SCALE, 7, \
+		"all gradients times or over two to that and more: loss scaling, a warning", \
+		"the least static scale that trainers use is 128, the usual first one 65,536") \
 	X(HEALED, 0.25, \
 		"of two programs, times the error, of 1 at most: what follows of it and is off by less agrees", \
 		"set by experience on tests/unlike/make.py, seeds 0 to 3") \

@@ -1,6 +1,8 @@
-/* A loss that agrees, and is divided or multiplied behind it to what another reduction gives, where the bench returns it
- * as it is. Where gradients were recorded they tell: many scale a loss for their sake. */
+/* A loss that agrees, and is divided or multiplied behind it, where the bench returns it as it is. Where gradients were
+ * recorded they tell: all of them are one number times the bench's. Where none were, it is what another reduction gives. */
 #include "judge/first_bad.h"
+
+#include <math.h>
 
 #include "acc/replay.h"
 #include "acc/say.h"
@@ -85,16 +87,107 @@ say(struct scan *s, const struct acc_item *loss, uint32_t call, const char *caus
 	return f->text == NULL ? acc_nomem(e) : 1;
 }
 
+/* Gradients that are one number times the bench's. */
+struct factor {
+	double times, off;     /* by so much of itself some are not that number times the bench's */
+	uint32_t first, calls; /* op calls */
+	uint32_t last, tensors;
+};
+
+/* A gradient that is not so: 1; that is, or tells nothing: 0; < 0. Of |a - b| a factor leaves nothing but the difference of
+ * the norms, and the angle tells what it leaves. */
+static int
+is_other(struct scan *s, uint32_t item, struct factor *f, struct acc_err *e)
+{
+	const struct acc_item *it = &s->c->item[item];
+	struct acc_rec *r;
+	double a, b, angle;
+	if (acc_case_record(s->c, it, &r, e) < 0)
+		return e->code;
+	if (!acc_str_is(acc_get_text(r, "m.", "mode"), "tensor") ||
+		!acc_as_f64(acc_get(r, "a.s.", "norm"), &a) ||
+		!acc_as_f64(acc_get(r, "b.s.", "norm"), &b) || (a == 0 && b == 0))
+		return 0;
+	if (!(a > 0 && b > 0) || !acc_as_f64(acc_get(r, "m.", "one_minus_cosine"), &angle))
+		return 1;
+	const double times = a / b, off = sqrt(2 * angle) + LIMIT_SAME_INPUT * s->unit;
+	if (f->tensors == 0)
+		*f = (struct factor){.times = times,
+			.off = off,
+			.first = it->call,
+			.last = ACC_NOCALL};
+	if (!(fabs(times / f->times - 1) <= off + f->off) || !(fabs(times - 1) > LIMIT_JUMP * off))
+		return 1;
+	f->calls += it->call != f->last;
+	f->last = it->call;
+	f->tensors++;
+	return 0;
+}
+
+/* Loss scaling multiplies by a power of two, 128 at least, and divides behind the backward pass. */
+static bool
+is_loss_scale(double times)
+{
+	int k;
+	return frexp(times > 1 ? times : 1 / times, &k) == 0.5 && k - 1 >= LIMIT_LOSS_SCALE;
+}
+
+static int
+say_gradients(struct scan *s, uint32_t *call, struct acc_err *e)
+{
+	const struct acc_case *c = s->c;
+	struct factor f = {.tensors = 0};
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call == ACC_NOCALL || !c->call[it->call].backward ||
+			it->kind != ACC_ITEM_TENSOR || it->sides != 3 || !acc_is_output(it) ||
+			it->exact || it->count < 2)
+			continue;
+		const int rc = is_other(s, i, &f, e);
+		if (rc != 0)
+			return rc < 0 ? rc : 0;
+	}
+	if (f.calls < 2)
+		return 0;
+	const struct acc_call *k = &c->call[f.first];
+	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
+	if (src == NULL || where == NULL)
+		return acc_nomem(e);
+	const bool scale = is_loss_scale(f.times);
+	struct acc_finding *g = acc_witness_find(s, ACC_WITNESS_scaled_loss,
+		scale ? "warning" : "difference", "scaled-loss", e);
+	if (g == NULL)
+		return e->code;
+	g->name = acc_call_name(k);
+	g->step = k->step;
+	g->rank = k->rank;
+	g->seq = k->seq;
+	g->value = f.times;
+	g->limit = 1;
+	g->stack = stack;
+	g->bad &= !scale;
+	g->doubtful = !g->bad;
+	g->text = acc_say(acc_mem(s),
+		"%s%s: from here on all gradients are %.6g times the bench's, %u tensors of %u op calls, and no op call that was"
+		" compared makes them so: is the loss divided, summed up or scaled on one side alone%s?%s%s",
+		where, g->name, f.times, f.tensors, f.calls, scale ? ", as loss scaling does" : "",
+		src[0] != '\0' ? "; at " : "", src);
+	*call = f.first;
+	return g->text == NULL ? acc_nomem(e) : 1;
+}
+
 int
 acc_say_reduced(struct scan *s, uint32_t *call, struct acc_err *e)
 {
 	struct acc_case *c = s->c;
 	int rc = 0;
-	if (!s->two || acc_unit_low(s->unit))
+	if (!s->two)
 		return 0;
 	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i))
 		if (c->call[i].backward || c->call[i].grad)
-			return 0;
+			return say_gradients(s, call, e);
+	if (acc_unit_low(s->unit))
+		return 0;
 	for (uint32_t i = c->ncall; i-- > 0 && rc == 0;) {
 		const struct acc_call *k = &c->call[i];
 		if (!k->keyed || k->module || k->key[ACC_A] == NULL || k->key[ACC_B] == NULL)

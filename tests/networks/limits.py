@@ -2,6 +2,7 @@
 """What each limit of the judge and of the audit is worth: what changes where it is half, or twice, as large.
 
     limits.py CASES [--only NAME,...] [--tried] [--times 0.5,2] [--jobs N]
+    limits.py CASES --rules [--only ID,...] [--jobs N]      each rule of the judge, switched off
 
 CASES: what `run FOLDER --make` left. A copy of the tree is built in a temporary folder, in which the environment may
 multiply one limit. Cases are read, aligned and measured once; then accfirstbad alone (its limits), or accaudit on both
@@ -109,13 +110,16 @@ def verdicts(job):
     """What is named in a case, plain and audited, with one limit moved."""
     (into, _, _, statistics), limit = job
     i, end = f"'{into}'", "accfirstbad | accfmt --json"
+    if limit.startswith("rule."):
+        end = end.replace("accfirstbad", f"accfirstbad --no-rule={limit[len('rule.'):]}")
+        limit = ""
     if limit.startswith("replay."):
         if statistics:
             return ["-", "-"]   # there is nothing to audit
         # Of the two tables one limit moves, in all programs that know it.
         return ["-", named(shell(f"accaudit <{i}/b >{i}/t$$; accaudit <{i}/d | accalign - {i}/t$$ | accmetric | {end}; "
                                  f"rc=$?; rm {i}/t$$; exit $rc", LIMIT=limit))]
-    return [named(shell(f"{end.replace('accfirstbad', f'accfirstbad {i}/{kind}')}", LIMIT=limit))
+    return [named(shell(f"{end.replace(' | accfmt', f' {i}/{kind} | accfmt')}", LIMIT=limit))
             for kind in (["plain"] if statistics else ["plain", "audit"])]
 
 
@@ -136,6 +140,7 @@ def main():
     p.add_argument("cases")
     p.add_argument("--only")
     p.add_argument("--tried", action="store_true")
+    p.add_argument("--rules", action="store_true")
     p.add_argument("--times", default="0.5,2")
     p.add_argument("--jobs", type=int, default=2)
     o = p.parse_args()
@@ -149,7 +154,13 @@ def main():
             faults = [c for c in cases if not c[1]]
             right = len(cases) - len(faults)
             print(f"{right} right cases, {len(faults)} with a fault, each plain and audited", flush=True)
-            for side, name in names(bin_, o.tried):
+            with open(os.path.join(ROOT, "lib/judge/witness.h")) as f:
+                rules = re.findall(r"\tWITNESS\(([a-z_]+),", f.read())
+            for name in rules:
+                if o.rules and (not o.only or name in o.only.split(",")):
+                    now = pool.map(verdicts, [(c, f"rule.{name}") for c in cases], 4)
+                    print(f"{name}\t{compare(cases, base['judge'], now)}", flush=True)
+            for side, name in [] if o.rules else names(bin_, o.tried):
                 if o.only and name not in o.only.split(","):
                     continue
                 for times in o.times.split(","):
