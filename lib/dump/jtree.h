@@ -24,6 +24,9 @@ enum { JTREE_LIMIT = 256 << 20 };
  * JTREE_LIMIT bytes is read to its end and is *root = NULL, which is no failure. 0 or < 0. */
 int acc_jtree_read(struct acc_json *j, const struct acc_json_tok *t, struct acc_arena *m,
 	struct jnode **root, struct acc_err *e);
+/* After KEY its value, where that is fast: NULL, else the reader stands before it still. Texts stand in the
+ * reader's buffer, and are gone when the next token is asked for. */
+struct jnode *acc_jtree_plain(struct acc_json *j, struct acc_arena *m);
 /* A whole small file beneath dirfd; `name` is for messages. As above; of an empty file *root is
  * NULL. */
 int acc_jtree_file(int dirfd, const char *file, const char *name, struct acc_arena *m,

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "io/ahead.h"
 #include "io/parse.h"
 
 /* The scanners below have no bound in their loops: behind the buffered bytes stand zeros
@@ -69,44 +70,16 @@ unexpected(struct acc_json *j, const uint8_t *p, const char *wanted)
 		wanted, *p);
 }
 
-/* Behind up to eight blanks, which most often follow a line's end, or one another. */
-static const uint8_t *
-indented(const uint8_t *p)
-{
-	uint64_t other = acc_load8(p) ^ ACC_EACH(' ');
-	return other == 0 ? p + 8 : p + __builtin_ctzll(other) / 8;
-}
-
 static int
 space(struct acc_json *j)
 {
 	for (;;) {
-		const uint8_t *p = j->p;
-		while (*p <= ' ' && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
-			p = indented(p + 1);
-		j->p = p;
-		if (p < j->end)
-			return *p;
+		j->p = acc_white(j->p);
+		if (j->p < j->end)
+			return *j->p;
 		int rc = more(j);
 		if (rc <= 0)
 			return rc == 0 ? END : FAILED;
-	}
-}
-
-/* The number of characters that stand for themselves: up to a quote, a backslash or a control
- * character. *seen collects their bits (a high one: not ASCII). The lowest high bit of each
- * mask is exact, those above it may be false. */
-static size_t
-plain(const uint8_t *p, uint64_t *seen)
-{
-	for (const uint8_t *q = p;; q += 8) {
-		uint64_t w = acc_load8(q), quote = w ^ ACC_EACH('"'), slash = w ^ ACC_EACH('\\');
-		uint64_t hit = ((quote - ACC_EACH(1)) & ~quote) | ((slash - ACC_EACH(1)) & ~slash) |
-			       ((w - ACC_EACH(0x20)) & ~w);
-		*seen |= w;
-		hit &= ACC_EACH(0x80);
-		if (hit != 0)
-			return (size_t)(q - p) + (size_t)__builtin_ctzll(hit) / 8;
 	}
 }
 
@@ -142,7 +115,7 @@ string(struct acc_json *j, struct acc_json_tok *t)
 	uint64_t seen = 0;
 	bool escaped = false;
 	for (;;) {
-		n += plain(j->p + n, &seen);
+		n += acc_run(j->p + n, &seen);
 		if (n > STRING_LIMIT)
 			return acc_fail_at(&j->err, ACC_ELIMIT, position(j, j->p),
 				"a string of more than %d MiB", STRING_LIMIT >> 20);
@@ -363,6 +336,25 @@ acc_json_skip(struct acc_json *j, struct acc_err *e)
 	while (rc > 0 && j->depth > depth)
 		rc = acc_json_next(j, &t, e);
 	return rc < 0 ? rc : 0;
+}
+
+const uint8_t *
+acc_json_ahead(struct acc_json *j)
+{
+	if (j->err.code != 0 || j->last != ACC_JSON_KEY)
+		return NULL;
+	int c = space(j);
+	if (c >= 0 && j->state == COLON)
+		c = separator(j, c);
+	return c == '{' || c == '[' ? j->p : NULL;
+}
+
+void
+acc_json_took(struct acc_json *j, const uint8_t *end)
+{
+	j->p = end;
+	j->state = AFTER;
+	j->last = ACC_JSON_NULL;
 }
 
 struct acc_json *

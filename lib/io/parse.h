@@ -21,6 +21,40 @@ acc_load8(const uint8_t *p)
 }
 #define ACC_EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
+/* Behind up to eight blanks, which most often follow a line's end, or one another. */
+static inline const uint8_t *
+acc_blanks(const uint8_t *p)
+{
+	uint64_t other = acc_load8(p) ^ ACC_EACH(' ');
+	return other == 0 ? p + 8 : p + __builtin_ctzll(other) / 8;
+}
+
+/* Behind white space. */
+static inline const uint8_t *
+acc_white(const uint8_t *p)
+{
+	while (*p <= ' ' && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
+		p = acc_blanks(p + 1);
+	return p;
+}
+
+/* The number of characters of a string that stand for themselves: up to a quote, a backslash or a control
+ * character. *seen collects their bits (a high one: not ASCII). The lowest high bit of each
+ * mask is exact, those above it may be false. */
+static inline size_t
+acc_run(const uint8_t *p, uint64_t *seen)
+{
+	for (const uint8_t *q = p;; q += 8) {
+		uint64_t w = acc_load8(q), quote = w ^ ACC_EACH('"'), slash = w ^ ACC_EACH('\\');
+		uint64_t hit = ((quote - ACC_EACH(1)) & ~quote) | ((slash - ACC_EACH(1)) & ~slash) |
+			       ((w - ACC_EACH(0x20)) & ~w);
+		*seen |= w;
+		hit &= ACC_EACH(0x80);
+		if (hit != 0)
+			return (size_t)(q - p) + (size_t)__builtin_ctzll(hit) / 8;
+	}
+}
+
 /* The offset of the first byte that begins no UTF-8 sequence, or n. */
 size_t acc_utf8_check(const uint8_t *p, size_t n);
 

@@ -76,7 +76,6 @@ static int
 one_op(struct msprobe *m, struct acc_json *j, struct acc_json_tok *t, struct acc_err *e)
 {
 	uint64_t pos = t->pos;
-	struct jnode *value;
 	acc_arena_reset(&m->mem);
 	if (t->s.n > KEY_LIMIT)
 		return acc_fail_at(e, ACC_ELIMIT, pos, "an op call's name of %u bytes", t->s.n);
@@ -86,7 +85,8 @@ one_op(struct msprobe *m, struct acc_json *j, struct acc_json_tok *t, struct acc
 		return acc_nomem(e);
 	if (!added)
 		say_twice(m, key, pos);
-	int rc = acc_json_next(j, t, e);
+	struct jnode *value = acc_jtree_plain(j, &m->mem);
+	int rc = value != NULL ? 0 : acc_json_next(j, t, e);
 	if (rc > 0)
 		rc = acc_jtree_read(j, t, &m->mem, &value, e);
 	if (rc < 0)
