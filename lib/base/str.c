@@ -155,25 +155,18 @@ acc_word_in(const char *words, struct acc_str s)
 bool
 acc_str_int(struct acc_str s, int64_t *out)
 {
-	char buf[24];
-	if (s.n == 0 || s.n >= sizeof buf || s.p[0] == '+' || s.p[0] == ' ')
+	const bool minus = s.n > 0 && s.p[0] == '-';
+	const uint64_t most = (uint64_t)INT64_MAX + minus;
+	uint64_t v = 0;
+	if (s.n == minus || s.n >= 24)
 		return false;
-	for (uint32_t i = s.p[0] == '-'; i < s.n; i++)
-		if (s.p[i] < '0' || s.p[i] > '9')
+	for (uint32_t i = minus; i < s.n; i++) {
+		const unsigned digit = (unsigned)(uint8_t)s.p[i] - '0';
+		if (digit > 9 || v > (most - digit) / 10)
 			return false;
-	memcpy(buf, s.p, s.n);
-	buf[s.n] = '\0';
-	char *end;
-	long long v = strtoll(buf, &end, 10);
-	if (end != buf + s.n || end == buf + (buf[0] == '-'))
-		return false;
-	if (v == INT64_MAX || v == INT64_MIN) {
-		char again[24];
-		snprintf(again, sizeof again, "%lld", v);
-		if (strcmp(again, buf) != 0)
-			return false;
+		v = v * 10 + digit;
 	}
-	*out = v;
+	*out = minus ? (int64_t)(0 - v) : (int64_t)v;
 	return true;
 }
 

@@ -49,7 +49,7 @@ pack_text(struct acc_buf *b, struct acc_str s)
 }
 
 /* Bytes of a value, at most. */
-static size_t
+static inline size_t
 bound(const struct acc_val *v)
 {
 	size_t n = HEAD;
@@ -232,7 +232,10 @@ static int
 by_list(const struct acc_rec *r, const struct acc_keylist *k, struct acc_buf *out)
 {
 	const uint32_t nbits = (k->n + 7) / 8;
-	if (reserve(out, 4 * HEAD + nbits) < 0)
+	size_t most = 4 * HEAD + nbits;
+	for (uint32_t i = 0; i < k->n; i++)
+		most += r->f[i].raw != NULL ? r->f[i].nraw : bound(&r->f[i].v);
+	if (reserve(out, most) < 0)
 		return ACC_ENOMEM;
 	const size_t start = out->n;
 	const bool few = k->n + 2 <= 15;
@@ -241,15 +244,13 @@ by_list(const struct acc_rec *r, const struct acc_keylist *k, struct acc_buf *ou
 	msgpack_pack_bin(INTO(out), nbits);
 	const size_t bits = out->n;
 	out->n += nbits;
-	uint32_t there = 2;
+	uint32_t there = 2; /* and as many values */
 	for (uint32_t i = 0; i < k->n;) {
 		unsigned byte = 0;
 		const uint32_t first = i, end = k->n - i < 8 ? k->n : i + 8;
 		for (; i < end; i++) {
-			const struct acc_field *f = &r->f[i];
-			if (reserve(out, f->raw != NULL ? f->nraw : bound(&f->v)) < 0)
-				return ACC_ENOMEM;
-			byte |= (unsigned)put_value(f, k->last[i], !k->same[i], out) << (i - first);
+			byte |= (unsigned)put_value(&r->f[i], k->last[i], !k->same[i], out)
+				<< (i - first);
 		}
 		out->p[bits + first / 8] = (uint8_t)byte;
 		there += (uint32_t)__builtin_popcount(byte);

@@ -60,6 +60,7 @@ struct msprobe {
 	int64_t step, rank, proc;
 	struct msprobe_maps maps;
 	struct hmap seen;
+	struct hmap risk;     /* of a function's name, an enum of count_risk */
 	uint64_t nops;        /* op calls read, */
 	uint64_t napis, nlow; /* of these PyTorch's functions, and those of low risk */
 	bool structure; /* the task: there are no tensors, the op calls stand in construct.json */
@@ -88,8 +89,14 @@ struct msprobe_op {
 	struct acc_str pos;  /* 0, 1.0, weight */
 	struct acc_str path; /* key, member, pos */
 };
+/* What an object has that may be a leaf; NULL: it has no such member, or is none. */
+struct msprobe_leaf {
+	const struct jnode *whole, *type, *dtype, *shape, *max, *min, *mean, *norm, *md5, *grad,
+		*data_name, *value, *format, *ranks;
+};
+void acc_msprobe_members(const struct jnode *n, struct msprobe_leaf *l);
 /* Hand on the record of an object with a `type`, or of what stands where one should. */
-int acc_msprobe_leaf(struct msprobe_op *o, const struct jnode *leaf, struct acc_err *e);
+int acc_msprobe_leaf(struct msprobe_op *o, const struct msprobe_leaf *leaf, struct acc_err *e);
 int acc_msprobe_bare(struct msprobe_op *o, const struct jnode *n, struct acc_err *e);
 /* Of so many functions, no view among them is a recording at risk level FOCUS. */
 enum { FOCUS_TOLD = 200 };

@@ -212,6 +212,7 @@ acc_msprobe_release(struct msprobe *m)
 {
 	acc_msprobe_maps_release(&m->maps);
 	acc_hmap_release(&m->seen);
+	acc_hmap_release(&m->risk);
 	acc_arena_release(&m->mem);
 	acc_buf_release(&m->path);
 }

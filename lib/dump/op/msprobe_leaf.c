@@ -6,10 +6,14 @@
 #include <unistd.h>
 
 /* Everything that is put points into the op's arena or is constant: nothing is copied. */
-static int
+static inline int
 add(struct acc_rec *r, struct acc_str key, struct acc_val v)
 {
-	return acc_rec_push(r, &(struct acc_field){.key = key, .v = v});
+	if (r->n == r->cap || r->n == ACC_MAX_FIELDS || (v.type == ACC_V_TEXT && v.s.p == NULL))
+		return acc_rec_push(r, &(struct acc_field){.key = key, .v = v});
+	r->shape = 0;
+	r->f[r->n++] = (struct acc_field){.key = key, .v = v};
+	return 0;
 }
 
 static int
@@ -24,8 +28,9 @@ begin(struct msprobe_op *o, const char *kind, struct acc_str name, struct acc_re
 	struct acc_err *e)
 {
 	struct acc_dump_ctx *c = o->m->c;
-	struct acc_rec *r = acc_dump_rec(c, kind, name);
-	int rc = add(r, ACC_STR("key"), acc_text(o->key));
+	struct acc_rec *r = acc_dump_nameless(c, kind);
+	int rc = add(r, ACC_STR("name"), acc_text(name));
+	rc |= add(r, ACC_STR("key"), acc_text(o->key));
 	rc |= add(r, ACC_STR("op"), acc_text(o->parsed.op));
 	if (o->parsed.call >= 0)
 		rc |= add(r, ACC_STR("call"), acc_int(o->parsed.call));
@@ -68,15 +73,15 @@ add_stat(struct acc_rec *r, struct acc_str key, const struct jnode *n)
 }
 
 static int
-add_stats(struct acc_rec *r, const struct jnode *leaf)
+add_stats(struct acc_rec *r, const struct msprobe_leaf *leaf)
 {
-	int rc = add_stat(r, ACC_STR("stat.max"), jtree_get(leaf, "Max"));
-	rc |= add_stat(r, ACC_STR("stat.min"), jtree_get(leaf, "Min"));
-	rc |= add_stat(r, ACC_STR("stat.mean"), jtree_get(leaf, "Mean"));
-	rc |= add_stat(r, ACC_STR("stat.norm"), jtree_get(leaf, "Norm"));
+	int rc = add_stat(r, ACC_STR("stat.max"), leaf->max);
+	rc |= add_stat(r, ACC_STR("stat.min"), leaf->min);
+	rc |= add_stat(r, ACC_STR("stat.mean"), leaf->mean);
+	rc |= add_stat(r, ACC_STR("stat.norm"), leaf->norm);
 	/* One field for three checksums, told apart by their look; in xor mode a single number of floats is itself. */
 	static const char *const all[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
-	const struct jnode *md5 = jtree_get(leaf, "md5");
+	const struct jnode *md5 = leaf->md5;
 	for (size_t i = 0;
 		i < sizeof all / sizeof *all && md5 != NULL && md5->type != ACC_JSON_STRING; i++)
 		rc |= add_stat(r, acc_str(all[i]), md5);
@@ -148,8 +153,8 @@ find_payload(struct msprobe_op *o, struct acc_str data_name, struct acc_ref *ref
 {
 	struct msprobe *m = o->m;
 	if (!plain(data_name))
-		return acc_fail(e, ACC_EREFUSED, "refused data_name %.150s: it is no plain name",
-			data_name.p);
+		return acc_fail(e, ACC_EREFUSED, "refused data_name %.*s: it is no plain name",
+			data_name.n < 150 ? (int)data_name.n : 150, data_name.p);
 	const char *file = acc_arena_printf(&m->mem, "dump_tensor_data/%.*s", ACC_PRS(data_name));
 	if (file == NULL)
 		return acc_nomem(e);
@@ -185,13 +190,14 @@ say_bad(struct msprobe_op *o, struct acc_err *bad, struct acc_str data_name)
 
 /* dtype, shape, and where the payload is. A failure goes into the record and is reported. */
 static int
-add_ref(struct msprobe_op *o, struct acc_rec *r, const struct jnode *leaf, struct acc_str data_name)
+add_ref(struct msprobe_op *o, struct acc_rec *r, const struct msprobe_leaf *leaf,
+	struct acc_str data_name)
 {
 	struct msprobe *m = o->m;
 	struct acc_ref want = {0}, got;
 	struct acc_err bad = {0};
-	struct acc_str raw = acc_jtree_text(jtree_get(leaf, "dtype"));
-	const struct jnode *shape = jtree_get(leaf, "shape");
+	struct acc_str raw = acc_jtree_text(leaf->dtype);
+	const struct jnode *shape = leaf->shape;
 	want.dtype = acc_dtype_find(raw);
 	bool has_shape = read_shape(shape, &want), told = m->no_folder;
 	int rc = add_text(r, ACC_STR("dtype.raw"), raw);
@@ -230,10 +236,11 @@ row_name(const struct msprobe_op *o, struct acc_str data_name)
 }
 
 static int
-put_tensor(struct msprobe_op *o, const struct jnode *leaf, struct acc_str type, struct acc_err *e)
+put_tensor(struct msprobe_op *o, const struct msprobe_leaf *leaf, struct acc_str type,
+	struct acc_err *e)
 {
-	struct acc_str data_name = acc_jtree_text(jtree_get(leaf, "data_name"));
-	const struct jnode *grad = jtree_get(leaf, "requires_grad");
+	struct acc_str data_name = acc_jtree_text(leaf->data_name);
+	const struct jnode *grad = leaf->grad;
 	struct acc_rec *r;
 	int rc = begin(o, "tensor", row_name(o, data_name), &r, e);
 	if (rc < 0 || r == NULL)
@@ -313,21 +320,59 @@ put_arg(struct msprobe_op *o, struct acc_str type, const struct jnode *value, st
 	return acc_dump_put(o->m->c, r, e);
 }
 
+/* Where its key belongs; NULL: nowhere. */
+static const struct jnode **
+member(struct msprobe_leaf *l, struct acc_str key)
+{
+#define IS(name, first, last, place) \
+	case ACC_KEY(sizeof(name) - 1, first, last): \
+		return memcmp(key.p, name, sizeof(name) - 1) == 0 ? &l->place : NULL
+	switch (acc_key(key)) {
+		IS("type", 't', 'e', type);
+		IS("dtype", 'd', 'e', dtype);
+		IS("shape", 's', 'e', shape);
+		IS("Max", 'M', 'x', max);
+		IS("Min", 'M', 'n', min);
+		IS("Mean", 'M', 'n', mean);
+		IS("Norm", 'N', 'm', norm);
+		IS("md5", 'm', '5', md5);
+		IS("requires_grad", 'r', 'd', grad);
+		IS("data_name", 'd', 'e', data_name);
+		IS("value", 'v', 'e', value);
+		IS("format", 'f', 't', format);
+		IS("group_ranks", 'g', 's', ranks);
+	default:
+		return NULL;
+	}
+#undef IS
+}
+
+void
+acc_msprobe_members(const struct jnode *n, struct msprobe_leaf *l)
+{
+	*l = (struct msprobe_leaf){.whole = n};
+	for (const struct jnode *c = n->type == ACC_JSON_OBJECT ? n->child : NULL; c != NULL;
+		c = c->next) {
+		const struct jnode **at = member(l, c->key);
+		if (at != NULL)
+			*at = c; /* the last, as Python keeps it */
+	}
+}
+
 /* An object with a `type`. Where the value has another name than `value`, or there is none,
  * the whole leaf is it. */
 int
-acc_msprobe_leaf(struct msprobe_op *o, const struct jnode *leaf, struct acc_err *e)
+acc_msprobe_leaf(struct msprobe_op *o, const struct msprobe_leaf *leaf, struct acc_err *e)
 {
-	struct acc_str type = acc_jtree_text(jtree_get(leaf, "type"));
-	if (jtree_get(leaf, "shape") != NULL || jtree_get(leaf, "dtype") != NULL ||
-		acc_str_ends(type, "Tensor"))
+	struct acc_str type = acc_jtree_text(leaf->type);
+	if (leaf->shape != NULL || leaf->dtype != NULL || acc_str_ends(type, "Tensor"))
 		return put_tensor(o, leaf, type, e);
-	const struct jnode *value = jtree_get(leaf, "value");
+	const struct jnode *value = leaf->value;
 	if (value == NULL)
-		value = jtree_get(leaf, "format");
+		value = leaf->format;
 	if (value == NULL)
-		value = jtree_get(leaf, "group_ranks");
-	return put_arg(o, type, value != NULL ? value : leaf, e);
+		value = leaf->ranks;
+	return put_arg(o, type, value != NULL ? value : leaf->whole, e);
 }
 
 /* What stands where a leaf should: the types of Python. */

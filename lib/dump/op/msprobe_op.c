@@ -21,10 +21,10 @@ is_container(const struct jnode *n)
 }
 
 static bool
-is_leaf(const struct jnode *n)
+is_leaf(const struct jnode *n, struct msprobe_leaf *l)
 {
-	const struct jnode *t = jtree_get(n, "type");
-	return !is_container(n) || (t != NULL && t->type == ACC_JSON_STRING);
+	acc_msprobe_members(n, l);
+	return !is_container(n) || (l->type != NULL && l->type->type == ACC_JSON_STRING);
 }
 
 /* Set the leaf's names from m->path, in which pos starts behind `infix` bytes. */
@@ -48,20 +48,25 @@ name_child(struct msprobe_op *o, const struct jnode *parent, const struct jnode 
 {
 	struct acc_buf *b = &o->m->path;
 	char num[16];
+	size_t n = sizeof num;
 	if (parent->type == ACC_JSON_OBJECT)
 		return acc_buf_add(b, ".", 1) | acc_buf_add(b, child->key.p, child->key.n);
 	if (o->io[0] == 'g')
 		return 0;
-	int n = snprintf(num, sizeof num, ".%u", index);
-	return acc_buf_add(b, num, (size_t)n);
+	do
+		num[--n] = (char)('0' + index % 10);
+	while ((index /= 10) > 0);
+	num[--n] = '.';
+	return acc_buf_add(b, num + n, sizeof num - n);
 }
 
 static int
-put_one(struct msprobe_op *o, const struct jnode *n, size_t infix, struct acc_err *e)
+put_one(struct msprobe_op *o, const struct msprobe_leaf *l, size_t infix, struct acc_err *e)
 {
 	if (name_leaf(o, infix) < 0)
 		return acc_nomem(e);
-	return n->type == ACC_JSON_OBJECT ? acc_msprobe_leaf(o, n, e) : acc_msprobe_bare(o, n, e);
+	return l->whole->type == ACC_JSON_OBJECT ? acc_msprobe_leaf(o, l, e)
+						 : acc_msprobe_bare(o, l->whole, e);
 }
 
 /* All leaves beneath a member of the op, in their order. A P2POp is walked like a dict: its
@@ -75,6 +80,7 @@ walk(struct msprobe_op *o, const struct jnode *top, const struct member *mem, st
 		size_t len; /* of the path before the child's name */
 	} stack[513];
 	struct acc_buf *b = &o->m->path;
+	struct msprobe_leaf leaf;
 	unsigned depth = 0;
 	b->n = 0;
 	o->io = mem->io;
@@ -82,8 +88,8 @@ walk(struct msprobe_op *o, const struct jnode *top, const struct member *mem, st
 		acc_buf_add(b, mem->infix, strlen(mem->infix)) < 0)
 		return acc_nomem(e);
 	size_t infix = b->n;
-	if (is_leaf(top))
-		return put_one(o, top, infix, e);
+	if (is_leaf(top, &leaf))
+		return put_one(o, &leaf, infix, e);
 	stack[depth].parent = top;
 	stack[depth].next = top->child;
 	stack[depth].index = 0;
@@ -98,8 +104,8 @@ walk(struct msprobe_op *o, const struct jnode *top, const struct member *mem, st
 		stack[depth - 1].next = n->next;
 		if (name_child(o, stack[depth - 1].parent, n, stack[depth - 1].index++) < 0)
 			return acc_nomem(e);
-		if (is_leaf(n)) {
-			int rc = put_one(o, n, infix, e);
+		if (is_leaf(n, &leaf)) {
+			int rc = put_one(o, &leaf, infix, e);
 			if (rc < 0)
 				return rc;
 			continue;
@@ -155,11 +161,13 @@ static void
 say_unknown(struct msprobe_op *o, const struct jnode *value)
 {
 	for (const struct jnode *n = value->child; n != NULL; n = n->next) {
+		if (is_member(n->key))
+			continue;
 		bool any = is_tensor(n);
 		for (const struct jnode *k = is_container(n) ? n->child : NULL; k != NULL && !any;
 			k = k->next)
 			any = is_tensor(k);
-		if (!any || is_member(n->key))
+		if (!any)
 			continue;
 		struct acc_err bad = {0};
 		acc_fail(&bad, ACC_EFORMAT,
@@ -194,9 +202,10 @@ acc_msprobe_call(struct msprobe *m, struct acc_str key, struct acc_err *e)
 }
 
 /* What msprobe 26 calls of low risk, and records at risk level ALL alone; its default is FOCUS. */
-static void
+static int
 count_risk(struct msprobe *m, struct acc_str op)
 {
+	enum { NEW, FUNCTION, LOW };
 	static const char low[] =
 		"squeeze unsqueeze reshape reshape_as view view_as flatten unflatten expand expand_as repeat"
 		" repeat_interleave tile transpose permute moveaxis movedim swapaxes swapdims chunk unsafe_chunk split"
@@ -205,12 +214,21 @@ count_risk(struct msprobe *m, struct acc_str op)
 		" atleast_3d ravel clamp unfold type_as to float double int long half bfloat16 byte char bool cfloat numpy"
 		" empty empty_like zeros zeros_like ones ones_like full full_like arange linspace logspace eye identity diag"
 		" diagflat diag_embed triu tril triu_indices tril_indices clone __bool__ stride";
-	const char *dot = op.n == 0 ? NULL : memchr(op.p, '.', op.n);
-	if (dot == NULL || !acc_word_in("Torch Tensor Functional",
-				   (struct acc_str){op.p, (uint32_t)(dot - op.p)}))
-		return;
+	if (!acc_str_starts(op, "Torch.") && !acc_str_starts(op, "Tensor.") &&
+		!acc_str_starts(op, "Functional."))
+		return 0;
+	uint32_t *is = acc_hmap_put(&m->risk, acc_hash(op.p, op.n), NEW, NULL);
+	if (is == NULL)
+		return ACC_ENOMEM;
+	if (*is == NEW) {
+		const char *name = (const char *)memchr(op.p, '.', op.n) + 1;
+		*is = acc_word_in(low, (struct acc_str){name, (uint32_t)(op.p + op.n - name)})
+			      ? LOW
+			      : FUNCTION;
+	}
 	m->napis++;
-	m->nlow += acc_word_in(low, (struct acc_str){dot + 1, (uint32_t)(op.p + op.n - dot) - 1});
+	m->nlow += *is == LOW;
+	return 0;
 }
 
 int
@@ -221,7 +239,8 @@ acc_msprobe_op(struct msprobe *m, struct acc_str key, const struct jnode *value,
 	int rc = start(&o, m, key, &grad, e);
 	if (rc < 0)
 		return rc;
-	count_risk(m, o.parsed.op);
+	if (count_risk(m, o.parsed.op) < 0)
+		return acc_nomem(e);
 	if (grad)
 		return walk(&o, value, &whole_grad, e);
 	if (acc_str_is(o.pass, "debug"))
