@@ -91,7 +91,11 @@ divide(uint64_t w, int k)
 	uint64_t d = five[k] << dup, q = (uint64_t)(n / d);
 	if ((u128)q * d != n)
 		q |= 1;
-	return ldexp((double)q, dup - up - 63 - k);
+	/* As ldexp, of which the result is normal. */
+	const uint64_t bits = (uint64_t)(1023 + dup - up - 63 - k) << 52;
+	double power;
+	memcpy(&power, &bits, sizeof power);
+	return (double)q * power;
 }
 
 /* Any number, by strtod. It gets no point, which it would read as the locale says. */

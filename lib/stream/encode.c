@@ -13,8 +13,12 @@ append(void *buf, const char *p, size_t n)
 	struct acc_buf *b = buf;
 	uint8_t *to = b->p + b->n;
 	/* Most are few: a call would take longer than the copy. */
-	if (n > 16) {
+	if (n > 128) {
 		memcpy(to, p, n);
+	} else if (n > 16) {
+		for (size_t i = 0; i < n - 16; i += 16)
+			memcpy(to + i, p + i, 16);
+		memcpy(to + n - 16, p + n - 16, 16);
 	} else if (n >= 8) {
 		memcpy(to, p, 8);
 		memcpy(to + n - 8, p + n - 8, 8);
