@@ -60,16 +60,16 @@ lawful(struct acc_case *c, const struct acc_item *it, const struct acc_behaviour
 		it->sides != 3 || it->nonfinite || it->measure != ACC_BY_TENSOR || !(it->rms > 0) ||
 		c->call[it->call].backward || c->call[it->call].grad)
 		return 0;
+	if (acc_case_record(c, it, &r, e) < 0)
+		return e->code;
+	/* What is asked of a source takes the record's place. */
+	const uint64_t family[] = {acc_op_family(acc_get_text(r, "a.", "op")),
+		acc_op_family(acc_get_text(r, "b.", "op"))};
 	const double most = given(c, it->call, &off);
 	for (size_t i = 0; i < sizeof laws / sizeof *laws; i++) {
 		const uint64_t want = acc_op_family(acc_str(laws[i].op));
 		const struct acc_behaviour *b = acc_behaviour(acc_str(laws[i].behaviour));
-		/* What is asked of a source takes the record's place. */
-		if (acc_case_record(c, it, &r, e) < 0)
-			return e->code;
-		if (b == NULL ||
-			(acc_op_family(acc_get_text(r, "a.", "op")) != want &&
-				acc_op_family(acc_get_text(r, "b.", "op")) != want) ||
+		if (b == NULL || (family[0] != want && family[1] != want) ||
 			!(it->max_abs <= laws[i].all +
 						 (laws[i].each > 0 ? laws[i].each * most : 0) +
 						 laws[i].slope * off))
