@@ -25,20 +25,18 @@ acc_sample_run(uint64_t count, size_t i, size_t *n)
 static double
 rank(double *x, size_t n, size_t k)
 {
-	uint16_t count[2][2048]; /* of every other number: one need not wait for the one before */
+	uint16_t count[2048];
 	for (int shift = 52; shift >= -3 && n > 1; shift -= 11) {
 		const int s = shift < 0 ? 0 : shift; /* the last digit overlaps the one before */
 		uint64_t bits;
-		size_t digit = 2047, m = 0;
+		size_t digit = 0, m = 0;
 		memset(count, 0, sizeof count);
 		for (size_t i = 0; i < n; i++) {
 			memcpy(&bits, &x[i], sizeof bits);
-			const size_t d = bits >> s & 2047;
-			count[i & 1][d]++;
-			digit = d < digit ? d : digit;
+			count[bits >> s & 2047]++;
 		}
-		for (size_t here; k >= (here = (size_t)count[0][digit] + count[1][digit]); digit++)
-			k -= here;
+		for (; k >= count[digit]; digit++)
+			k -= count[digit];
 		for (size_t i = 0; i < n; i++) {
 			memcpy(&bits, &x[i], sizeof bits);
 			double v = x[i];
