@@ -7,19 +7,30 @@
 
 /* Everything that is put points into the op's arena or is constant: nothing is copied. */
 static inline int
-add(struct acc_rec *r, struct acc_str key, struct acc_val v)
+add(struct acc_rec *r, struct acc_str key, const struct acc_val v)
 {
 	if (r->n == r->cap || r->n == ACC_MAX_FIELDS || (v.type == ACC_V_TEXT && v.s.p == NULL))
 		return acc_rec_push(r, &(struct acc_field){.key = key, .v = v});
+	struct acc_field *f = &r->f[r->n++];
 	r->shape = 0;
-	r->f[r->n++] = (struct acc_field){.key = key, .v = v};
+	f->key = key;
+	f->v = v;
+	f->raw = NULL;
+	f->nraw = 0;
 	return 0;
 }
 
-static int
+/* acc_text, compiled in. */
+static inline struct acc_val
+text(struct acc_str s)
+{
+	return (struct acc_val){.type = ACC_V_TEXT, .s = s};
+}
+
+static inline int
 add_text(struct acc_rec *r, struct acc_str key, struct acc_str s)
 {
-	return s.n == 0 ? 0 : add(r, key, acc_text(s));
+	return s.n == 0 ? 0 : add(r, key, text(s));
 }
 
 /* The record of a leaf with its place; *r = NULL where it is not selected. */
@@ -29,13 +40,13 @@ begin(struct msprobe_op *o, const char *kind, struct acc_str name, struct acc_re
 {
 	struct acc_dump_ctx *c = o->m->c;
 	struct acc_rec *r = acc_dump_nameless(c, kind);
-	int rc = add(r, ACC_STR("name"), acc_text(name));
-	rc |= add(r, ACC_STR("key"), acc_text(o->key));
-	rc |= add(r, ACC_STR("op"), acc_text(o->parsed.op));
+	int rc = add(r, ACC_STR("name"), text(name));
+	rc |= add(r, ACC_STR("key"), text(o->key));
+	rc |= add(r, ACC_STR("op"), text(o->parsed.op));
 	if (o->parsed.call >= 0)
 		rc |= add(r, ACC_STR("call"), acc_int(o->parsed.call));
 	rc |= add_text(r, ACC_STR("pass"), o->pass);
-	rc |= add(r, ACC_STR("io"), acc_ctext(o->io));
+	rc |= add(r, ACC_STR("io"), text(acc_str(o->io)));
 	rc |= add_text(r, ACC_STR("pos"), o->pos);
 	*out = r;
 	if (rc == 0 && !acc_dump_selects(c, r)) {
