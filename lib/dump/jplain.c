@@ -67,7 +67,8 @@ word(const uint8_t *p, const char *w, struct jnode *n, enum acc_json_type type)
 {
 	const size_t len = strlen(w);
 	n->type = type;
-	return memcmp(p, w, len) == 0 ? p + len : NULL; /* of at most as many bytes as zeros follow */
+	return memcmp(p, w, len) == 0 ? p + len
+				      : NULL; /* of at most as many bytes as zeros follow */
 }
 
 static const uint8_t *members(struct plain *w, const uint8_t *p, struct jnode *n, unsigned depth);
