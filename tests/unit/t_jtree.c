@@ -91,11 +91,11 @@ many(void)
 	unsigned plain = 0;
 	acc_buf_add(&b, "{", 1);
 	for (int i = 0; i < 5000; i++) {
-		char one[200];
-		int n = snprintf(one, sizeof one,
+		char member[200];
+		int n = snprintf(member, sizeof member,
 			"%s\"k%d\": {\"type\": \"t\", \"v\": [%d, %.17g]}", i > 0 ? ",\n" : "", i,
 			i, i / 7.0);
-		acc_buf_add(&b, one, (size_t)n);
+		acc_buf_add(&b, member, (size_t)n);
 	}
 	acc_buf_add(&b, "}", 1);
 	ok(b.n > 3 << 16 && alike((char *)b.p, b.n, &plain), "5,000 members");
