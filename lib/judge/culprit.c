@@ -101,7 +101,9 @@ culprit_text(struct scan *s, const struct suspect *x, struct acc_err *e)
 {
 	const struct acc_call *k = &s->c->call[x->call];
 	const char *text = acc_sentence(s, x, e), *cause = "";
-	if (text == NULL || x->role != ROLE_OUT || x->audit || x->blame != x->call ||
+	/* What only the device calls may be part of what the bench calls in one. */
+	if (text == NULL || x->role != ROLE_OUT || x->audit ||
+		(x->blame != x->call && s->c->call[x->blame].key[ACC_B] != NULL) ||
 		s->c->item[x->item].measure != ACC_BY_TENSOR)
 		return text;
 	if (acc_substitute(s, x->call, &cause, e) < 0)

@@ -439,6 +439,32 @@ numbers(const struct attempt *a)
 	return NULL;
 }
 
+/* A class that counts for nothing, of those that are there: of so many one may leave the same loss by chance, so what
+ * is left is no more than rounding. */
+static const char *
+ignored(const struct attempt *a)
+{
+	enum { MOST = 1 << 10, CLASSES = 64 };
+	const struct acc_value *t = acc_try_given(&a->t->r, "target");
+	double tried[CLASSES];
+	uint32_t n = 0;
+	if (!acc_try_has(&a->t->r, "ignore_index") || t == NULL || t->type != ACC_A_TENSOR ||
+		t->t->v == NULL || acc_unit(t->t->dtype) > 0)
+		return NULL;
+	for (size_t i = 0; i < t->t->n && i < MOST && n < CLASSES; i++) {
+		const double class = t->t->v[i];
+		uint32_t k = 0;
+		while (k < n && tried[k] != class)
+			k++;
+		if (k < n)
+			continue;
+		tried[n++] = class;
+		if (acc_try(a, "ignore_index", acc_of_int((int64_t)class)) && a->t->explained)
+			return acc_say(a->t->r.mem, "as if ignore_index were %.0f", class);
+	}
+	return NULL;
+}
+
 static bool
 is_default(const struct attempt *a, const struct acc_default *d)
 {
@@ -518,7 +544,7 @@ const char *
 acc_cause_argument(struct acc_trial *t, uint32_t k, const struct acc_dense *rec, const double *ref)
 {
 	static const char *(*const tries[])(const struct attempt *a) = {numbers, masks, slices,
-		bounds, scales, factors, variance, flags, acc_cause_step, defaults, acc_cause_gates,
+		bounds, scales, factors, variance, flags, acc_cause_step, defaults, ignored, acc_cause_gates,
 		dimensions, acc_cause_number};
 	double most = acc_residue(rec, ref, 1, NULL) / LIMIT_CAUSE_SHARE;
 	struct attempt a = {t, k, rec, ref, fmin(acc_residue_most(rec), most)};

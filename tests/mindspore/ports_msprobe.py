@@ -58,7 +58,7 @@ def record_torch(folder, name):
     net.train(train)
     np.savez(os.path.join(to, "net.npz"), **{k: v.numpy() for k, v in net.state_dict().items()})
     x, t = (torch.from_numpy(v) for v in ports.data(kind))
-    x = x.long() if kind == "ids" else x
+    x = x if x.is_floating_point() else x.long()
     t = t if t.is_floating_point() else t.long()
 
     def step(net, x, t, opt):
@@ -69,10 +69,14 @@ def record_torch(folder, name):
     run(name, net, x, t, None, PrecisionDebugger(task="tensor", level="mix", dump_path=os.path.join(to, "bench")), step)
 
 
-def record_mindspore(folder, name, fault):
+def numpys_norm():
     import mindspore as ms
     from mindspore import mint
     mint.norm = lambda x, *a, **k: ms.Tensor(np.linalg.norm(x.asnumpy().astype(np.float64)).astype(np.float32))
+
+
+def record_mindspore(folder, name, fault):
+    import mindspore as ms
     from msprobe.mindspore import PrecisionDebugger
     ms.set_context(mode=ms.PYNATIVE_MODE, device_target="CPU", runtime_num_threads=1)
     _, kind, train, _ = ports.PORTS[name]
@@ -96,9 +100,10 @@ def main():
     if what == "score":
         return ports.score(folder, names, int(os.environ.get("SHOW", "200")), place)
     if what == "torch":
-        import torch  # noqa: F401
+        import msprobe.pytorch  # noqa: F401
     else:
-        import mindspore  # noqa: F401
+        numpys_norm()
+        import msprobe.mindspore  # noqa: F401
     for name in names:
         for fault in ["right"] if what == "torch" else ["right", *ports.PORTS[name][3]]:
             if os.fork() == 0:

@@ -306,6 +306,9 @@ flip(struct acc_replay *r, struct acc_dense *out)
 	uint32_t n;
 	if (input(r, &x, &v) < 0 || acc_arg_ints(r, "dims", dim, ACC_DENSE_DIMS, &n) < 0)
 		return ACC_EUNSUP;
+	/* msprobe leaves out the attribute of a primitive. */
+	if (n == 0)
+		return acc_cannot(r, "an argument is not understood");
 	for (uint32_t k = 0; k < n; k++) {
 		int64_t d = dim[k] < 0 ? dim[k] + (int64_t)v.ndim : dim[k];
 		if (d < 0 || d >= (int64_t)v.ndim)
