@@ -873,3 +873,10 @@ rows() { # dump, name of the expectation
 	run -1 accdiff incep/order/device incep/bench
 	[[ $output == "Functional.cat.0.forward, which puts right numbers in other places than the bench has them: "* ]]
 }
+
+@test "msprobe leaves out along which axis a primitive reverses: not recomputed, not accused" {
+	# Of a right GRU of two directions, tests/mindspore/ports_tenth.py, by mindstudio-probe 26.2.0.
+	run --separate-stderr sh -c "accdump-read '$DATA/ms_reverse' | accaudit 2>/dev/null | accfirstbad | accfmt"
+	[[ $output == *"audit: nothing could be audited, of 1 output: an argument is not understood (1)" ]]
+	[[ $output != *"fails recomputation"* ]]
+}
