@@ -452,15 +452,17 @@ ignored(const struct attempt *a)
 		t->t->v == NULL || acc_unit(t->t->dtype) > 0)
 		return NULL;
 	for (size_t i = 0; i < t->t->n && i < MOST && n < CLASSES; i++) {
-		const double class = t->t->v[i];
+		const double one = t->t->v[i];
 		uint32_t k = 0;
-		while (k < n && tried[k] != class)
+		while (k < n && tried[k] != one)
 			k++;
 		if (k < n)
 			continue;
-		tried[n++] = class;
-		if (acc_try(a, "ignore_index", acc_of_int((int64_t)class)) && a->t->explained)
-			return acc_say(a->t->r.mem, "as if ignore_index were %.0f", class);
+		tried[n++] = one;
+		char text[32];
+		snprintf(text, sizeof text, "%.0f", one);
+		if (acc_try(a, "ignore_index", acc_of_int((int64_t)one)) && a->t->explained)
+			return acc_say(a->t->r.mem, "as if %s were %s", "ignore_index", text);
 	}
 	return NULL;
 }
@@ -544,8 +546,8 @@ const char *
 acc_cause_argument(struct acc_trial *t, uint32_t k, const struct acc_dense *rec, const double *ref)
 {
 	static const char *(*const tries[])(const struct attempt *a) = {numbers, masks, slices,
-		bounds, scales, factors, variance, flags, acc_cause_step, defaults, ignored, acc_cause_gates,
-		dimensions, acc_cause_number};
+		bounds, scales, factors, variance, flags, acc_cause_step, defaults, ignored,
+		acc_cause_gates, dimensions, acc_cause_number};
 	double most = acc_residue(rec, ref, 1, NULL) / LIMIT_CAUSE_SHARE;
 	struct attempt a = {t, k, rec, ref, fmin(acc_residue_most(rec), most)};
 	const char *s = NULL;
