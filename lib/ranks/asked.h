@@ -248,7 +248,7 @@ int acc_replicas_say_update(struct acc_replicas *t, const struct acc_rank_group 
  * 0 or < 0. */
 int acc_replicas_cause(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *w, bool *said, struct acc_err *e);
-/* --- rules/wrong_group.c --- */
+/* --- back.c --- */
 /* Does it join what came from other ranks? With the rank's own part, which stays as it is. */
 bool acc_seen_joins_parts(const struct acc_replicas *t, const struct acc_seen_call *c);
 /* Is a call given what ranks exchanged or gathered, by few op calls from there? */
@@ -256,5 +256,14 @@ bool acc_seen_exchanged(const struct acc_replicas *t, const struct acc_seen_call
 /* Is one given activations that the ranks of a group summed up, by few op calls from there? */
 bool acc_seen_summed(const struct acc_replicas *t, const struct acc_seen_call *c,
 	const struct acc_rank_group *g);
+/* --- rules/wrong_group.c --- */
+/* What a reduction of the group is given, of as many weights as it joins. 0 or < 0. */
+int acc_seen_unlike(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, struct acc_joining *out, struct acc_err *e);
+/* One weight, or all of them, are not what they should be; or some are joined that are others. varied: weights that are the
+ * same, and not one number everywhere. 0 or < 0. */
+int acc_rule_unlike(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_joining *j, uint64_t varied, const struct acc_seen_call **room,
+	struct acc_err *e);
 
 #endif
