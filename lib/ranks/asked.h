@@ -135,6 +135,11 @@ int acc_rule_norms(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Is what a reduction made a mean over the ranks, by itself or as it is divided by their number? 1, 0, < 0. */
 int acc_seen_averages(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *sum, struct acc_err *e);
+enum { ACC_MOST_NORMS = 256 };
+/* Norms, or sums of squares, that a number is made of, by sums and products of numbers: op calls, added to norm; nodes: looked
+ * at so far. false: it is made of something else. */
+bool acc_seen_norms(const struct acc_replicas *t, const struct acc_replica_seen *s, uint32_t *norm,
+	uint32_t *n, uint32_t *nodes);
 /* --- rules/micro_batches.c --- */
 struct acc_joining { /* what reductions join is the sum of what several op calls make of a weight's gradient */
 	uint64_t alike, unlike; /* so many: of weights that are the same on all ranks, or not */
@@ -226,18 +231,9 @@ int acc_replicas_apart_by_design(struct acc_replicas *t, const struct acc_replic
 int acc_rule_average(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *w, struct acc_err *e);
 /* --- rules/weight_drift.c --- */
-/* The gradient of a weight, on a rank: what its backward call puts out; of a part that is
- * gathered, what a reduction made of it. NULL: not known. */
-const struct acc_replica_seen *acc_seen_gradient(const struct acc_replicas *t, int64_t step,
-	int64_t rank, const struct acc_replica_seen *w);
 /* Two ranks' weight now, which was alike in an earlier step: blamed where it parts. 0 or < 0. */
 int acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	const struct acc_replica_seen *a, const struct acc_replica_seen *b, struct acc_err *e);
-/* Of a part of a weight that is gathered: does it stay as it was on some ranks, while those of others move? */
-int acc_rule_stale(struct acc_replicas *t, const struct acc_rank_group *g, int64_t last,
-	const struct acc_seen_call *const *peer, struct acc_err *e);
-/* Each weight with the first one that is like it, if that one's rank has another in its place. */
-int acc_replicas_tied(struct acc_replicas *t, struct acc_err *e);
 /* --- rules/weight_update.c --- */
 /* Two ranks' weight, which was alike in `step` and is not any more: what made that of the second as it is is blamed, and the
  * number of an optimizer that is another. 0 or < 0. */
@@ -256,6 +252,24 @@ bool acc_seen_exchanged(const struct acc_replicas *t, const struct acc_seen_call
 /* Is one given activations that the ranks of a group summed up, by few op calls from there? */
 bool acc_seen_summed(const struct acc_replicas *t, const struct acc_seen_call *c,
 	const struct acc_rank_group *g);
+/* --- earlier.c --- */
+/* The gradient of a weight, on a rank: what its backward call puts out; of a part that is
+ * gathered, what a reduction made of it. NULL: not known. */
+const struct acc_replica_seen *acc_seen_gradient(const struct acc_replicas *t, int64_t step,
+	int64_t rank, const struct acc_replica_seen *w);
+/* Of the part of a weight that is gathered: what a reduction makes of the gradient of the whole. */
+const struct acc_replica_seen *acc_seen_gradient_of_part(const struct acc_replicas *t, int64_t step,
+	int64_t rank, const struct acc_replica_seen *w);
+/* The same tensor of the same call in an earlier step, in which there may have been others of its operator before it. */
+const struct acc_replica_seen *acc_seen_before(struct acc_replicas *t,
+	const struct acc_replica_seen *w, int64_t step, int64_t rank);
+/* --- rules/frozen_shard.c --- */
+/* Of a part of a weight that is gathered: does it stay as it was on some ranks, while those of others move? */
+int acc_rule_stale(struct acc_replicas *t, const struct acc_rank_group *g, int64_t last,
+	const struct acc_seen_call *const *peer, struct acc_err *e);
+/* --- rules/tied_weight.c --- */
+/* Each weight with the first one that is like it, if that one's rank has another in its place. */
+int acc_replicas_tied(struct acc_replicas *t, struct acc_err *e);
 /* --- rules/wrong_group.c --- */
 /* What a reduction of the group is given, of as many weights as it joins. 0 or < 0. */
 int acc_seen_unlike(struct acc_replicas *t, const struct acc_rank_group *g,

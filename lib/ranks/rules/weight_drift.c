@@ -1,53 +1,6 @@
 /* Weights that ranks had alike, and that part from one step to the next. */
-#include "replay/limits.h"
 #include "acc/say.h"
 #include "ranks/account.h"
-
-#include <math.h>
-#include <stdlib.h>
-
-/* Of the part of a weight that is gathered: what a reduction makes of the gradient of the whole. */
-static const struct acc_replica_seen *
-gradient_of_part(const struct acc_replicas *t, int64_t step, int64_t rank,
-	const struct acc_replica_seen *w)
-{
-	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->key);
-	const struct acc_replica_seen *whole = NULL, *g = NULL;
-	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
-		if (t->seen[i].out && t->seen[i].mark != 0 &&
-			t->seen[i].n > (whole == NULL ? w->n : whole->n))
-			whole = &t->seen[i];
-	uint32_t use = whole == NULL ? ACC_NOID : acc_ids_get(&t->first, acc_seen_id(t, whole));
-	c = use == ACC_NOID ? NULL : &t->call[use];
-	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
-		if (t->seen[i].leaf && t->seen[i].mark == whole->mark)
-			g = acc_seen_gradient(t, step, rank, &t->seen[i]);
-	use = g == NULL || g->mark == 0 ? ACC_NOID : acc_ids_get(&t->given, acc_seen_id(t, g));
-	c = use == ACC_NOID ? NULL : &t->call[use];
-	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
-		if (t->seen[i].out && t->seen[i].n == w->n)
-			return &t->seen[i];
-	return NULL;
-}
-
-const struct acc_replica_seen *
-acc_seen_gradient(const struct acc_replicas *t, int64_t step, int64_t rank,
-	const struct acc_replica_seen *w)
-{
-	if (w == NULL)
-		return NULL;
-	if (t->call[w->call].k->talks)
-		return gradient_of_part(t, step, rank, w);
-	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->twin);
-	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++) {
-		const struct acc_replica_seen *in = t->seen[i].out && t->seen[i].n == w->n
-							    ? acc_seen_input(t, &t->seen[i])
-							    : NULL;
-		if (in != NULL && in->pos == w->pos)
-			return &t->seen[i];
-	}
-	return NULL;
-}
 
 /* Is the gradient of the weight that of this call alone? Of weights that begin as the same number, as
  * those of norms do, each seems to be all of them. */
@@ -121,79 +74,6 @@ may_join(struct acc_replicas *t, const struct acc_replica_seen *g, int64_t rank)
 			return true;
 	}
 	return false;
-}
-
-static const struct acc_replica_seen *
-same_weight(const struct acc_replicas *t, const struct acc_seen_call *c,
-	const struct acc_replica_seen *w)
-{
-	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
-		if (t->seen[i].pos == w->pos && t->seen[i].n == w->n &&
-			(t->seen[i].leaf || t->seen[i].lone || t->seen[i].kept))
-			return &t->seen[i];
-	return NULL;
-}
-
-static uint64_t
-lined_at(int64_t step, int64_t rank, uint64_t line, uint32_t k)
-{
-	const uint64_t id[2] = {line, k};
-	return acc_seen_place(step, rank, acc_hash(id, sizeof id));
-}
-
-/* Made when it is first asked for: most weights are found by the names of their calls. 0 or < 0. */
-static int
-index_lines(struct acc_replicas *t, struct acc_err *e)
-{
-	struct acc_ids count = {0};
-	int rc = 0;
-	for (uint32_t i = 0; i < t->f->ncall && rc == 0; i++) {
-		const struct acc_seen_call *c = &t->call[i];
-		const uint64_t id = lined_at(c->k->step, c->k->rank, c->line, UINT32_MAX);
-		const uint32_t n = acc_ids_get(&count, id);
-		if (c->line == 0 || c->k->backward)
-			continue;
-		rc = acc_ids_put(&count, id, n == ACC_NOID ? 1 : n + 1, true, e);
-		if (rc == 0)
-			rc = acc_ids_put(&t->lined,
-				lined_at(c->k->step, c->k->rank, c->line, n == ACC_NOID ? 0 : n), i,
-				false, e);
-	}
-	acc_ids_release(&count);
-	return rc;
-}
-
-/* The op call that is as many calls of its line behind the first in another step; NULL. */
-static const struct acc_seen_call *
-of_line(struct acc_replicas *t, const struct acc_seen_call *c, int64_t step, int64_t rank)
-{
-	const uint32_t own = (uint32_t)(c - t->call);
-	uint32_t at = 0, i;
-	if (c->line == 0)
-		return NULL;
-	if (t->lined.n == 0 && index_lines(t, NULL) < 0) {
-		t->lost = ACC_ENOMEM; /* no answer is not the answer that there is none */
-		return NULL;
-	}
-	while ((i = acc_ids_get(&t->lined, lined_at(c->k->step, c->k->rank, c->line, at))) != own)
-		if (i == ACC_NOID)
-			return NULL;
-		else
-			at++;
-	i = acc_ids_get(&t->lined, lined_at(step, rank, c->line, at));
-	return i == ACC_NOID ? NULL : &t->call[i];
-}
-
-/* The same tensor of the same call in an earlier step, in which there may have been others of its operator before it. */
-static const struct acc_replica_seen *
-before(struct acc_replicas *t, const struct acc_replica_seen *w, int64_t step, int64_t rank)
-{
-	const struct acc_seen_call *c = &t->call[w->call],
-				   *named = acc_replicas_call(t, step, rank, c->k->key);
-	const bool other = named != NULL && c->line != 0 && named->line != 0 &&
-			   named->line != c->line;
-	const struct acc_replica_seen *was = other ? NULL : same_weight(t, named, w);
-	return was != NULL ? was : same_weight(t, of_line(t, c, step, rank), w);
 }
 
 /* A reduction among too few ranks, or others, is given the gradient of a weight that parts. */
@@ -325,9 +205,9 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 {
 	const struct acc_fleet_call *ka = t->call[a->call].k, *kb = t->call[b->call].k;
 	const struct acc_replica_seen *ga = acc_seen_gradient(t, step, ka->rank,
-					      before(t, a, step, ka->rank)),
+					      acc_seen_before(t, a, step, ka->rank)),
 				      *gb = acc_seen_gradient(t, step, kb->rank,
-					      before(t, b, step, kb->rank));
+					      acc_seen_before(t, b, step, kb->rank));
 	const char *name = acc_replicas_name(t, a->line, e);
 	struct acc_distance d = {0};
 	int rc = 0;
@@ -343,14 +223,15 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	bool differ = d.known && d.d > near * d.size;
 	bool alone = false;
 	if (differ)
-		rc = is_alone(t, before(t, a, step, ka->rank), &alone, e);
+		rc = is_alone(t, acc_seen_before(t, a, step, ka->rank), &alone, e);
 	if (rc < 0)
 		return rc;
 	const struct acc_seen_call *few[2] = {NULL, NULL};
-	const bool joined = differ && (acc_seen_joined_with(t, ga, kb->rank, &few[0]) ||
-					      acc_seen_joined_with(t, gb, ka->rank, &few[1]) ||
-					      acc_account_joins(t, step,
-						      before(t, a, step, ka->rank), kb->rank));
+	const bool joined = differ &&
+			    (acc_seen_joined_with(t, ga, kb->rank, &few[0]) ||
+				    acc_seen_joined_with(t, gb, ka->rank, &few[1]) ||
+				    acc_account_joins(t, step,
+					    acc_seen_before(t, a, step, ka->rank), kb->rank));
 	const bool lost = differ && !stays && !joined &&
 			  (alone || !(may_join(t, ga, kb->rank) || may_join(t, gb, ka->rank)));
 	bool said = false;
@@ -358,7 +239,7 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		rc = ACC_CAUSE(t->f, forward_parts, acc_replicas_spoiled(t, g, ga, name, &said, e));
 	if (rc == 0 && !said && !stays && ga != NULL)
 		rc = ACC_CAUSE(t->f, weight_update,
-			acc_replicas_cause(t, g, before(t, a, step, ka->rank), &said, e));
+			acc_replicas_cause(t, g, acc_seen_before(t, a, step, ka->rank), &said, e));
 	if (rc < 0 || said)
 		return rc;
 	bool wrong = false;
@@ -370,7 +251,8 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		return say_few(t, g, step, a, b, few[0], e);
 	const struct acc_replica_seen *part = NULL;
 	if (lost)
-		rc = acc_replicas_partial(t, before(t, a, step, ka->rank), kb->rank, &part, e);
+		rc = acc_replicas_partial(t, acc_seen_before(t, a, step, ka->rank), kb->rank, &part,
+			e);
 	if (rc < 0)
 		return rc;
 	const char *since =
@@ -394,7 +276,7 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		rc = left_aside(t, step, a, kb->rank, &aside, &use, e);
 	if (rc < 0 || aside != NULL)
 		return rc < 0 ? rc : say_unused(t, g, aside, use, name, e);
-	const struct acc_replica_seen *w = before(t, a, step, ka->rank);
+	const struct acc_replica_seen *w = acc_seen_before(t, a, step, ka->rank);
 	if (!stays && w != NULL)
 		rc = ACC_CAUSE(t->f, optimizer_state,
 			acc_replicas_update_apart(t, g, step, w,
@@ -427,8 +309,8 @@ int
 acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	const struct acc_replica_seen *a, const struct acc_replica_seen *b, struct acc_err *e)
 {
-	const struct acc_replica_seen *a0 = before(t, a, step, t->call[a->call].k->rank),
-				      *b0 = before(t, b, step, t->call[b->call].k->rank);
+	const struct acc_replica_seen *a0 = acc_seen_before(t, a, step, t->call[a->call].k->rank),
+				      *b0 = acc_seen_before(t, b, step, t->call[b->call].k->rank);
 	double ratio = 0, limit = 0, number = 0;
 	bool flat = false, one = false;
 	/* Who left its op call out in that step may have it as the others had it. */
@@ -468,126 +350,4 @@ acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64
 	if (a->mark == a0->mark)
 		return say_drift(t, g, step, b, a, ratio, limit, true, e);
 	return say_drift(t, g, step, a, b, ratio, limit, b->mark == b0->mark, e);
-}
-
-int
-acc_rule_stale(struct acc_replicas *t, const struct acc_rank_group *g, int64_t last,
-	const struct acc_seen_call *const *peer, struct acc_err *e)
-{
-	const struct acc_replica_seen *stale = NULL, *moved = NULL, *x, *was;
-	if (!acc_seen_among(t, peer[0], g))
-		return 0;
-	for (uint32_t i = 0; i < g->n; i++) {
-		const struct acc_seen_call *c = peer[i],
-					   *old = acc_replicas_call(t, last, c->k->rank, c->k->key);
-		x = was = NULL;
-		for (uint32_t j = c->first; j < c->first + c->n; j++) /* what is filled is larger */
-			if (!t->seen[j].out && t->seen[j].real &&
-				(x == NULL || t->seen[j].n <= x->n))
-				x = &t->seen[j];
-		for (uint32_t j = old == NULL ? 0 : old->first;
-			old != NULL && x != NULL && j < old->first + old->n; j++)
-			if (!t->seen[j].out && t->seen[j].pos == x->pos && t->seen[j].n == x->n)
-				was = &t->seen[j];
-		if (was == NULL || x->mark == 0 || was->mark == 0)
-			return 0;
-		const struct acc_replica_seen *dw = gradient_of_part(t, last, c->k->rank, was);
-		bool flat = true;
-		int rc = dw == NULL ? 0 : acc_replicas_flat(t, dw, &flat, e);
-		if (rc < 0 || flat)
-			return rc;
-		*(x->mark == was->mark ? &stale : &moved) = x;
-	}
-	return stale == NULL || moved == NULL
-		       ? 0
-		       : acc_replicas_accuse(t, g, stale, stale->line,
-				 acc_say(&t->f->mem,
-					 "is rank %lld's part of a weight, as it was in step %lld, although it has a"
-					 " gradient and that of rank %lld has moved: is it gathered before the step of"
-					 " the optimizer?",
-					 (long long)t->call[stale->call].k->rank, (long long)last,
-					 (long long)t->call[moved->call].k->rank),
-				 e);
-}
-
-/* Are two tensors of a rank, which are the same, not so in a later step? */
-static bool
-goes_apart(struct acc_replicas *t, const struct acc_replica_seen *s,
-	const struct acc_replica_seen *x)
-{
-	const int64_t rank = t->call[s->call].k->rank;
-	for (size_t i = 1; i < t->nstep; i++) {
-		const struct acc_replica_seen *a = before(t, s, t->step[i], rank),
-					      *b = before(t, x, t->step[i], rank);
-		if (a != NULL && b != NULL && a->mark != b->mark)
-			return true;
-	}
-	return false;
-}
-
-/* Is it on its own rank in another place, too, where it is another in a later step? What several calls are given alike at
- * first, as an average of weights is, or what a norm makes of one, need not stay so. */
-static bool
-is_copied(struct acc_replicas *t, const struct acc_replica_seen *s)
-{
-	const struct acc_seen_call *own = &t->call[s->call], *from = own;
-	while (from > t->call && (t->scattered || acc_seen_beside(from - 1, own)))
-		from--;
-	for (const struct acc_seen_call *c = from; c < t->call + t->f->ncall; c++) {
-		if (!acc_seen_beside(c, own)) {
-			if (!t->scattered)
-				break;
-			continue;
-		}
-		for (uint32_t j = c->first; j < c->first + c->n; j++) {
-			const struct acc_replica_seen *x = &t->seen[j];
-			if (x->mark == s->mark && (x->leaf || x->kept) && x != s &&
-				goes_apart(t, s, x))
-				return true;
-		}
-	}
-	return false;
-}
-
-/* Weights that two ranks hold for different calls, as two stages do the embedding. */
-static int
-tied(struct acc_replicas *t, const struct acc_replica_seen *a, const struct acc_replica_seen *b,
-	struct acc_err *e)
-{
-	const struct acc_fleet_call *ka = t->call[a->call].k, *kb = t->call[b->call].k;
-	const int64_t rank[2] = {ka->rank < kb->rank ? ka->rank : kb->rank,
-		ka->rank < kb->rank ? kb->rank : ka->rank};
-	struct acc_rank_group g = {.rank = rank, .n = 2, .who = acc_fleet_ranks(t->f, rank, 2)};
-	int rc = 0;
-	for (size_t i = 1; i < t->nstep && rc == 0; i++) {
-		const struct acc_replica_seen *x = before(t, a, t->step[i], ka->rank),
-					      *y = before(t, b, t->step[i], kb->rank);
-		if (x != NULL && y != NULL && x->mark != y->mark && !is_copied(t, a) &&
-			!is_copied(t, b))
-			rc = acc_replicas_drift(t, &g, t->step[i - 1], x, y, e);
-	}
-	return rc;
-}
-
-int
-acc_replicas_tied(struct acc_replicas *t, struct acc_err *e)
-{
-	struct acc_ids first = {0};
-	int rc = 0;
-	for (uint32_t i = 0; i < t->nseen && rc == 0 && t->nstep > 1; i++) {
-		const struct acc_replica_seen *s = &t->seen[i];
-		const struct acc_fleet_call *k = t->call[s->call].k;
-		/* What the first step alone has, as it is made ready, tells nothing. */
-		if (!s->leaf || k->step != t->step[0] || t->call[s->call].norm ||
-			before(t, s, t->step[1], k->rank) == NULL)
-			continue;
-		uint32_t was = acc_ids_get(&first, s->mark);
-		const struct acc_replica_seen *a = was == ACC_NOID ? NULL : &t->seen[was];
-		if (a == NULL)
-			rc = acc_ids_put(&first, s->mark, i, false, e);
-		else if (t->call[a->call].k->rank != k->rank && t->call[a->call].k->key != k->key)
-			rc = tied(t, a, s, e);
-	}
-	acc_ids_release(&first);
-	return rc;
 }
