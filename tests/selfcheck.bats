@@ -143,10 +143,10 @@ load helper
 #	tests/selfcheck/after.py OUT clip-noise-openoff
 # and masked.acc.gz of
 #	tests/selfcheck/sound.py OUT sequence-noise
-# collective/halo.acc.gz, average.acc.gz, doubled.acc.gz, home.acc.gz and lost.acc.gz are, without step1, as
+# collective/halo.acc.gz, doubled.acc.gz, home.acc.gz and lost.acc.gz are, without step1, as
 # masks.acc.gz, of
 #	tests/selfcheck/held.py OUT halo-noise-haloback
-#	tests/selfcheck/joined.py OUT rounds-noise-size doubling-noise-double doubling-noise-meanback
+#	tests/selfcheck/joined.py OUT doubling-noise-double doubling-noise-meanback
 #	tests/selfcheck/after.py OUT sizes-noise-microdrop
 # places.acc.gz, peers.acc.gz, targets.acc.gz and dropped.acc.gz, the same way, of
 #	tests/selfcheck/uneven.py OUT ordered-noise-places
@@ -290,7 +290,7 @@ alone() { # stream, name, text
 	named hsdp-noise-node Distributed.all_reduce.0.forward 0 0 \
 		"joins the gradients of weights that are not the same: that of Functional.linear.7.forward on rank 0, of Functional.linear.7.forward on rank 2"
 	named edp-noise-egroup Distributed.all_reduce.9.forward 0 0 "is it the right group?"
-	named lstm-noise-init Functional.embedding.0.forward 0 1 "differs between the ranks, as all 11 of them do"
+	named lstm-noise-init Functional.embedding.0.forward 0 1 "is a weight that is not the same on rank 0 and on rank 1"
 	named tp4-group Tensor.__add__.7.forward 0 0 "among 2 ranks; at Tensor.__add__.1.forward"
 }
 
@@ -360,23 +360,21 @@ alone() { # stream, name, text
 	named policy-noise-oldpolicy Functional.linear.0.forward 0 1 "a frozen weight or a buffer"
 	named pairs-noise-temp Torch.exp.0.backward 0 0 "was given to no reduction"
 	named cell-noise-decay Functional.embedding.0.forward 1 1 "differs between rank 1 and rank 0 since step 1"
-	named layers-noise-prefetch Distributed.all_gather_into_tensor.4.forward 1 1 "as it was in step 0"
 	named latent-noise-jitter Tensor.__add__.6.forward 0 0 "which nobody made"
 }
 
 @test "likes: what others of a line, and other ranks, are given is given here, too" {
-	named square-noise-wrongpeers Distributed.all_to_all.6.forward 0 0 \
+	doubted square-noise-wrongpeers Distributed.all_to_all.6.forward 0 \
 		"comes from ranks 0, 2; what Torch.matmul.3.forward is given beside it comes from ranks 0-1"
 	named states-noise-gatednorm Tensor.__mul__.10.forward 0 0 \
 		"what Torch.sum.0.forward put out went through Distributed.all_reduce.0.forward first: a reduction is missing"
-	named whole-noise-onemean Distributed.all_reduce.1.forward 0 0 "is a mean over the ranks, while 2 others of its line"
+	doubted whole-noise-onemean Distributed.all_reduce.1.forward 0 "is a mean over the ranks, while 2 others of its line"
 }
 
 @test "what a step leaves for the next one, and averages of weights" {
 	named teacher-noise-ema Functional.linear.0.forward 1 1 "such as an average, that was the same on these ranks in step 0"
 	named teacher-noise-center Tensor.__sub__.0.forward 1 1 \
 		"was the same on all ranks in step 0, and is not since then: Tensor.__add__.4.forward made it there"
-	alone average Tensor.div_.0.forward "is the sum of a weight over 4 ranks, scaled by 0.5"
 }
 
 @test "what all ranks made anew in a step, and one of them has lost" {
@@ -444,8 +442,7 @@ alone() { # stream, name, text
 @test "one number for all ranks: what scales what they have alike, what a loss is divided by, what all of them need" {
 	named llama-partnorm Tensor.mul_.0.forward 0 1 "a number differs by rank"
 	named speech-ownwords Torch.sum.0.forward 0 0 "is what the loss is divided by, 5 on rank 0 and 2 on rank 1"
-	named recs-onlyfirst Distributed.reduce.0.forward 0 1 "rank 1 goes on with it in Tensor.__truediv__.0.forward"
-	alone counted Distributed.all_reduce.0.forward "counts 16 labels of rank 0 and the same of rank 1"
+	doubted "$DATA/collective/counted.acc.gz" Distributed.all_reduce.0.forward 0 "counts 16 labels of rank 0 and the same of rank 1"
 	alone copies Tensor.div_.1.forward "is a mean over 2 ranks of the gradients of 4 weights"
 }
 
@@ -505,8 +502,8 @@ alone() { # stream, name, text
 	named thirds-noise-fewer Tensor.div_.0.forward 0 0 "as the sum over the 3 ranks divided by 2"
 	named stages-noise-clip Tensor.mul_.0.forward 0 1 "is scaled by 0.00712474, as all gradients of weights of rank 1 are"
 	named heads-noise-clipfirst Tensor.mul_.0.forward 0 1 "each rank clips by its own norm"
-	alone doubled Tensor.__add__.34.forward "counts them 4, 2, 1 times"
-	alone lost Tensor.__add__.15.forward "counts them 1, 0, 1 times"
+	doubted "$DATA/collective/doubled.acc.gz" Tensor.__add__.34.forward 0 "counts them 4, 2, 1 times"
+	doubted "$DATA/collective/lost.acc.gz" Tensor.__add__.15.forward 1 "counts them 1, 0, 1 times"
 }
 
 @test "the gradient of what other ranks get is the sum of what they make of it" {

@@ -32,7 +32,6 @@
 	RULE(missing_backward, acc_rule_back) \
 	RULE(learning_rate, acc_rule_rates) \
 	RULE(stage_mean, acc_rule_shared) \
-	RULE(reduce_to_one, acc_rule_to_one) \
 	RULE(sequence_positions, acc_rule_sequence) \
 	RULE(contrastive_labels, acc_rule_contrast) \
 	RULE(stale_shard, acc_rule_kept) \
@@ -103,9 +102,9 @@ struct acc_scale { /* what the gradients of weights end as */
 };
 int acc_seen_scale(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_scale *out, struct acc_err *e);
-/* --- rules/gradient_shapes.c --- */
-/* Weights whose gradients are joined, as their shapes show, are the same; sets g->twins. */
-int acc_rule_shapes(struct acc_replicas *t, struct acc_rank_group *g,
+/* --- twins.c --- */
+/* Are the weights the same, and all their gradients joined, as their shapes show? Sets g->twins. 0 or < 0. */
+int acc_seen_twins(struct acc_replicas *t, struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* --- rules/gradient_shares.c --- */
 /* Of all ranks that hold a weight, are the gradients in the one that an optimizer is given as often as each other's
@@ -222,14 +221,11 @@ const struct acc_seen_call *acc_seen_user(const struct acc_replicas *t,
  * have made of what each has? 0 or < 0. */
 int acc_seen_sequence(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, bool *is, struct acc_err *e);
-/* --- rules/weight_average.c --- */
-/* Weights that are averaged over the ranks: do they part from another rank's until a later step's
- * average, or for good, as they are averaged over others? Is the average of this one divided by the number of ranks?
- * 0 or < 0. */
+/* --- averages.c --- */
+/* Weights that are averaged over the ranks: do they part from another rank's until a later step's average, or for good, as
+ * they are averaged over others? 0 or < 0. */
 int acc_replicas_apart_by_design(struct acc_replicas *t, const struct acc_replica_seen *w,
 	const struct acc_replica_seen *later, int64_t rank, bool *is, struct acc_err *e);
-int acc_rule_average(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_replica_seen *w, struct acc_err *e);
 /* --- rules/weight_drift.c --- */
 /* Two ranks' weight now, which was alike in an earlier step: blamed where it parts. 0 or < 0. */
 int acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
@@ -257,16 +253,9 @@ bool acc_seen_summed(const struct acc_replicas *t, const struct acc_seen_call *c
  * gathered, what a reduction made of it. NULL: not known. */
 const struct acc_replica_seen *acc_seen_gradient(const struct acc_replicas *t, int64_t step,
 	int64_t rank, const struct acc_replica_seen *w);
-/* Of the part of a weight that is gathered: what a reduction makes of the gradient of the whole. */
-const struct acc_replica_seen *acc_seen_gradient_of_part(const struct acc_replicas *t, int64_t step,
-	int64_t rank, const struct acc_replica_seen *w);
 /* The same tensor of the same call in an earlier step, in which there may have been others of its operator before it. */
 const struct acc_replica_seen *acc_seen_before(struct acc_replicas *t,
 	const struct acc_replica_seen *w, int64_t step, int64_t rank);
-/* --- rules/frozen_shard.c --- */
-/* Of a part of a weight that is gathered: does it stay as it was on some ranks, while those of others move? */
-int acc_rule_stale(struct acc_replicas *t, const struct acc_rank_group *g, int64_t last,
-	const struct acc_seen_call *const *peer, struct acc_err *e);
 /* --- rules/tied_weight.c --- */
 /* Each weight with the first one that is like it, if that one's rank has another in its place. */
 int acc_replicas_tied(struct acc_replicas *t, struct acc_err *e);

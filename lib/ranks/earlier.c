@@ -1,8 +1,9 @@
 /* A weight in an earlier step, and its gradient. */
 #include "ranks/asked.h"
 
-const struct acc_replica_seen *
-acc_seen_gradient_of_part(const struct acc_replicas *t, int64_t step, int64_t rank,
+/* Of the part of a weight that is gathered: what a reduction makes of the gradient of the whole. */
+static const struct acc_replica_seen *
+gradient_of_part(const struct acc_replicas *t, int64_t step, int64_t rank,
 	const struct acc_replica_seen *w)
 {
 	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->key);
@@ -31,7 +32,7 @@ acc_seen_gradient(const struct acc_replicas *t, int64_t step, int64_t rank,
 	if (w == NULL)
 		return NULL;
 	if (t->call[w->call].k->talks)
-		return acc_seen_gradient_of_part(t, step, rank, w);
+		return gradient_of_part(t, step, rank, w);
 	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->twin);
 	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++) {
 		const struct acc_replica_seen *in = t->seen[i].out && t->seen[i].n == w->n

@@ -124,8 +124,9 @@ acc_fleet_say(struct acc_fleet *f, const struct acc_fleet_verdict *v, struct acc
 	const enum acc_rule_use use = v->said == NULL ? ACC_RULE_AS_IS : acc_rule_use(f, id);
 	if (use == ACC_RULE_OFF)
 		return dropped(f, id, v->line, e);
-	if (use == ACC_RULE_DOUBTS) {
-		f->demoted[id]++;
+	const bool demoted = use == ACC_RULE_DOUBTS;
+	if (demoted || (v->said != NULL && acc_rank_rules[id].level == ACC_DOUBTS)) {
+		f->demoted[id] += demoted;
 		return acc_fleet_doubts(f, v->line, v->said, e);
 	}
 	uint32_t was = acc_ids_get(&f->at, acc_mix(v->line));

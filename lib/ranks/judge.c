@@ -68,8 +68,6 @@ weights(struct parting *p, int64_t last, struct acc_err *e)
 			continue;
 		if (first && s->leaf)
 			rc = weight(p, j, e);
-		if (rc == 0 && first && s->weight && !p->g->parts && p->g->n == t->f->nrank)
-			rc = ACC_RULE(t->f, weight_average, acc_rule_average(t, p->g, s, e));
 		for (uint32_t i = 1; i < p->g->n && last != INT64_MIN && rc == 0; i++)
 			rc = ACC_RULE(t->f, weight_drift,
 				acc_replicas_drift(t, p->g, last, &t->seen[c->first + j],
@@ -88,8 +86,6 @@ visit(struct parting *p, struct acc_err *e)
 	int rc = weights(p, last, e);
 	if (p->g->held)
 		return rc;
-	if (rc == 0 && c->gathers && last != INT64_MIN)
-		rc = ACC_RULE(t->f, frozen_shard, acc_rule_stale(t, p->g, last, p->peer, e));
 	if (rc == 0)
 		rc = ACC_RULE(t->f, parallel_inputs, acc_rule_part(t, p->g, p->peer, p->room, e));
 	if (rc == 0 && !c->k->backward)
@@ -189,7 +185,7 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 	if (rc == 0)
 		look(t, g, p.peer);
 	if (rc == 0 && !g->held)
-		rc = ACC_RULE(t->f, gradient_shapes, acc_rule_shapes(t, g, p.peer, e));
+		rc = acc_seen_twins(t, g, p.peer, e);
 	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && rc == 0;
 		i = t->call[i].next)
 		if (acc_replicas_peers(t, g, &t->call[i], p.peer))

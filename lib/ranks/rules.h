@@ -21,8 +21,6 @@
 		"ranks that join the gradients of a weight begin with the same weight") \
 	RULE(odd_weight, SAME, GROUPS, ACCUSES, \
 		"a weight that all ranks but one have alike, as the others of its line, is the same on that one") \
-	RULE(gradient_shapes, SAME, GROUPS, ACCUSES, \
-		"ranks that join as many gradients of each shape as they have weights of it have the same weights") \
 	RULE(weight_drift, SAME, NOTHING, ACCUSES, \
 		"a weight that ranks had alike in one step they have alike in the next") \
 	RULE(tied_weight, SAME, NOTHING, ACCUSES, \
@@ -39,8 +37,6 @@
 		"the rate of an optimizer is the same on ranks that join gradients or weights") \
 	RULE(optimizer_gradients, SAME, GROUPS, ACCUSES, \
 		"optimizers are given the same gradients where the weights are the same") \
-	RULE(frozen_shard, SAME, GROUPS, ACCUSES, \
-		"a part of a weight that has a gradient moves, as those of the other ranks do, before it is gathered") \
 	RULE(stale_shard, SAME, GROUPS, ACCUSES, \
 		"what the next step begins with was gathered after the step of the optimizer, and no rank has lost it") \
 	RULE(stale_weight, SAME, GROUPS, ACCUSES, \
@@ -78,12 +74,10 @@
 		"what scales all gradients, such as a norm that clips them, is one number for all ranks") \
 	RULE(micro_batches, SUM, GROUPS, ACCUSES, \
 		"gradients of all micro-batches are joined over the ranks, each once") \
-	RULE(accumulated_gradient, SUM, GROUPS, ACCUSES, \
+	RULE(accumulated_gradient, SUM, GROUPS, DOUBTS, \
 		"gradients of micro-batches that are added up count once each") \
 	RULE(late_gradient, SUM, GROUPS, ACCUSES, \
 		"no gradient of a rank's own is added to what the ranks have summed up already") \
-	RULE(weight_average, SUM, GROUPS, ACCUSES, \
-		"a sum of weights over ranks is divided by the number of ranks") \
 	RULE(double_counted, SUM, GROUPS, ACCUSES, \
 		"what all ranks have whole is not summed up, gathered or exchanged as if it were a part") \
 	RULE(double_reduction, SUM, GROUPS, ACCUSES, \
@@ -98,7 +92,7 @@
 		"a loss that is divided by a number of the ranks begins backward with a gradient that fits it") \
 	RULE(loss_terms, SUM, GROUPS, ACCUSES, \
 		"the terms of one loss, on ranks that hold parts, are divided by one number, once") \
-	RULE(counted_labels, SUM, GROUPS, ACCUSES, \
+	RULE(counted_labels, SUM, GROUPS, DOUBTS, \
 		"a reduction counts each label that the losses have, once") \
 	RULE(local_mean, SUM, GROUPS, DOUBTS, \
 		"means whose gradients are joined are over as many elements") \
@@ -108,8 +102,6 @@
 		"an optimizer that takes a step behind a backward pass is given a gradient") \
 	RULE(stage_mean, SUM, GROUPS, ACCUSES, \
 		"stages that share a weight sum up their parts of its gradient") \
-	RULE(reduce_to_one, SUM, GROUPS, ACCUSES, \
-		"a sum that one rank has alone is not gone on with by the others as if they had it") \
 	/* and back */ \
 	RULE(adjoint, BACK, GROUPS, ACCUSES, \
 		"the gradient of what goes to other ranks is the sum of what all of them make of it") \
@@ -128,9 +120,9 @@
 		"ranks join gradients of the same weight, in the same order") \
 	RULE(missing_reduction, LINE, GROUPS, ACCUSES, \
 		"what went through a reduction in one call of a line goes through one in all") \
-	RULE(other_group, LINE, GROUPS, ACCUSES, \
+	RULE(other_group, LINE, GROUPS, DOUBTS, \
 		"what an op call is given comes from ranks of one group, as in the others of its line") \
-	RULE(other_reduction, LINE, GROUPS, ACCUSES, \
+	RULE(other_reduction, LINE, GROUPS, DOUBTS, \
 		"the reductions of one line are all sums, all means or all largest") \
 	RULE(joined_moments, LINE, GROUPS, ACCUSES, \
 		"a deviation from a mean that was joined over the ranks is joined, too") \

@@ -1,19 +1,16 @@
-/* Ranks that join as many gradients of each shape as they have weights of it have one network, whoever adds
- * up what several op calls make of a gradient: then their weights are the same. */
-#include "replay/limits.h"
-#include "acc/say.h"
+/* Ranks that have the same weights, and join as many gradients of each shape as they have weights of it, to the same bits,
+ * are one network, whoever adds up what several op calls make of a gradient. */
 #include "ranks/asked.h"
 
 struct counting {
 	struct acc_replicas *t;
 	const struct acc_rank_group *g;
 	const struct acc_seen_call **peer;
-	struct acc_ids known;                 /* weights, by their mark */
-	struct acc_map weights;               /* how many there are of a shape */
-	struct acc_map joined;                /* how many gradients of a shape are summed up */
-	struct acc_map sure;                  /* and to the same bits on all ranks */
-	uint64_t alike, unlike;               /* weights that are not one number everywhere */
-	const struct acc_replica_seen *first; /* of those that are not alike */
+	struct acc_ids known;   /* weights, by their mark */
+	struct acc_map weights; /* how many there are of a shape */
+	struct acc_map
+		joined; /* how many gradients of a shape are summed up, to the same bits on all ranks */
+	uint64_t alike, unlike; /* weights that are not one number everywhere */
 };
 
 static int
@@ -49,8 +46,6 @@ weights(struct counting *k, const struct acc_seen_call *c, struct acc_err *e)
 			rc = add(&k->weights, s->shape, e);
 		k->alike += same && !flat;
 		k->unlike += !same;
-		if (!same && k->first == NULL)
-			k->first = &k->t->seen[k->peer[1]->first + j];
 	}
 	return rc;
 }
@@ -63,30 +58,26 @@ reduction(struct counting *k, const struct acc_seen_call *c, struct acc_err *e)
 	if (!c->reduces || c->picks || c->scatters || !acc_seen_among(k->t, c, k->g) ||
 		in == NULL || out == NULL)
 		return 0;
-	int rc = acc_replicas_marked(k->t, k->g, k->peer, (uint32_t)(out - k->t->seen) - c->first)
-			 ? add(&k->sure, in->shape, e)
-			 : 0;
-	return rc < 0 || acc_replicas_marked(k->t, k->g, k->peer,
-				 (uint32_t)(in - k->t->seen) - c->first)
-		       ? rc
-		       : add(&k->joined, in->shape, e);
+	return acc_replicas_marked(k->t, k->g, k->peer, (uint32_t)(out - k->t->seen) - c->first)
+		       ? add(&k->joined, in->shape, e)
+		       : 0;
 }
 
 static bool
-all_joined(const struct counting *k, const struct acc_map *joined)
+all_joined(const struct counting *k)
 {
 	for (size_t i = 0; i < k->known.cap; i++) {
 		if (!k->known.slot[i].used)
 			continue;
 		uint64_t shape = k->t->seen[k->known.slot[i].v].shape;
-		if (number(joined, shape) < number(&k->weights, shape))
+		if (number(&k->joined, shape) < number(&k->weights, shape))
 			return false;
 	}
 	return true;
 }
 
 int
-acc_rule_shapes(struct acc_replicas *t, struct acc_rank_group *g, const struct acc_seen_call **room,
+acc_seen_twins(struct acc_replicas *t, struct acc_rank_group *g, const struct acc_seen_call **room,
 	struct acc_err *e)
 {
 	struct counting k = {.t = t, .g = g, .peer = room};
@@ -105,18 +96,9 @@ acc_rule_shapes(struct acc_replicas *t, struct acc_rank_group *g, const struct a
 		else if (backward)
 			rc = reduction(&k, c, e);
 	}
-	bool all = rc == 0 && k.alike == 0 && k.unlike >= LIMIT_REPLICA_WEIGHTS &&
-		   all_joined(&k, &k.joined);
-	g->twins = rc == 0 && k.unlike == 0 && k.alike > 0 && !g->parts && all_joined(&k, &k.sure);
+	g->twins = rc == 0 && k.unlike == 0 && k.alike > 0 && !g->parts && all_joined(&k);
 	acc_ids_release(&k.known);
 	acc_map_release(&k.weights);
 	acc_map_release(&k.joined);
-	acc_map_release(&k.sure);
-	return !all ? rc
-		    : acc_replicas_blame(t, g, k.first->line,
-			      acc_say(&t->f->mem,
-				      "is a weight that differs between the ranks, as all %llu of them do, although the "
-				      "ranks join as many gradients of each shape as they have weights",
-				      (unsigned long long)k.unlike),
-			      1, 0, e);
+	return rc;
 }

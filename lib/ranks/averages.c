@@ -1,18 +1,12 @@
 /* Averages of weights over the ranks: where ranks go their own ways for some steps, weights part between two averages
- * by design; what is averaged is divided by the number of ranks. */
-#include "acc/say.h"
+ * by design. */
 #include "replay/limits.h"
 #include "ranks/asked.h"
 
-#include <math.h>
-
-enum { MOST_SCALINGS = 4 };
-
-/* Is it much the same as the weight? A gradient is not, but its statistics may be near by chance: enough to excuse, not
- * to accuse. */
+/* Is it much the same as the weight? A gradient is not, but its statistics may be near by chance: enough to excuse. */
 static int
 is_near(struct acc_replicas *t, const struct acc_replica_seen *s, const struct acc_replica_seen *w,
-	bool sure, bool *is, struct acc_err *e)
+	bool *is, struct acc_err *e)
 {
 	struct acc_distance d = {0};
 	const struct acc_seen_call *maker = acc_seen_caller(t, acc_seen_maker(t, s));
@@ -29,8 +23,6 @@ is_near(struct acc_replicas *t, const struct acc_replica_seen *s, const struct a
 	int rc = apart ? 0 : acc_replicas_known_apart(t, s, w, LIMIT_REPLICA_MOST, &apart, e);
 	if (rc < 0 || apart)
 		return rc;
-	if (sure)
-		return acc_replicas_persists(t, w, s, is, e);
 	rc = acc_replicas_distance(t, s, w, &d, e);
 	*is = d.known && d.size > 0 && d.d < LIMIT_REPLICA_MOST * d.size;
 	return rc;
@@ -38,7 +30,7 @@ is_near(struct acc_replicas *t, const struct acc_replica_seen *s, const struct a
 
 /* The reduction behind the backward pass of this weight's rank and step that is given the weight as it then is. */
 static int
-average_of(struct acc_replicas *t, const struct acc_replica_seen *w, bool sure,
+average_of(struct acc_replicas *t, const struct acc_replica_seen *w,
 	const struct acc_seen_call **found, struct acc_err *e)
 {
 	const struct acc_seen_call *from = &t->call[w->call];
@@ -57,7 +49,7 @@ average_of(struct acc_replicas *t, const struct acc_replica_seen *w, bool sure,
 		backward |= c->k->backward;
 		if (in == NULL || c->picks || c->scatters || in->shape != w->shape)
 			continue;
-		rc = is_near(t, in, w, sure, &is, e);
+		rc = is_near(t, in, w, &is, e);
 		*found = is ? c : NULL;
 	}
 	return rc;
@@ -68,56 +60,11 @@ acc_replicas_apart_by_design(struct acc_replicas *t, const struct acc_replica_se
 	const struct acc_replica_seen *later, int64_t rank, bool *is, struct acc_err *e)
 {
 	const struct acc_seen_call *c = NULL;
-	int rc = average_of(t, w, false, &c, e);
+	int rc = average_of(t, w, &c, e);
 	*is = c != NULL && !acc_seen_joins(t, c, t->call[w->call].k->rank, rank);
 	if (rc < 0 || c != NULL)
 		return rc;
-	rc = average_of(t, later, false, &c, e);
+	rc = average_of(t, later, &c, e);
 	*is = c != NULL;
 	return rc;
-}
-
-/* By what the sum is scaled, if that divides it by another whole number than n; 1, 0, < 0. What follows an average may
- * scale it, too. */
-static int
-scaled(struct acc_replicas *t, const struct acc_seen_call *c, uint32_t n, double *v, size_t *line,
-	struct acc_err *e)
-{
-	const struct acc_replica_seen *out = acc_seen_real(t, c, true);
-	double x = 0;
-	*v = 1;
-	for (unsigned i = 0; i < MOST_SCALINGS && out != NULL && out->mark != 0; i++) {
-		const uint32_t next = acc_ids_get(&t->scaled, acc_seen_id(t, out));
-		if (next == ACC_NOID || next <= out->call)
-			break;
-		int rc = acc_seen_factor(t, &t->call[next], &x, e);
-		if (rc != 1)
-			return rc;
-		*v *= x;
-		if (fabs(*v * n - 1) <= LIMIT_RANKS_RECORDED)
-			return 0;
-		out = acc_seen_real(t, &t->call[next], true);
-		*line = out == NULL ? *line : out->line;
-	}
-	return *v < 1 - LIMIT_RANKS_RECORDED &&
-	       fabs(1 / *v - rint(1 / *v)) <= LIMIT_RANKS_RECORDED / *v;
-}
-
-int
-acc_rule_average(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_replica_seen *w, struct acc_err *e)
-{
-	const struct acc_seen_call *c = NULL;
-	double v = 1;
-	size_t line = 0;
-	int rc = average_of(t, w, true, &c, e);
-	const uint32_t n = c == NULL ? 0 : c->nmember == 0 ? (uint32_t)t->f->nrank : c->nmember;
-	rc = rc < 0 || c == NULL || c->average ? (rc < 0 ? rc : 0) : scaled(t, c, n, &v, &line, e);
-	return rc != 1 ? rc
-		       : acc_replicas_blame(t, g, line,
-				 acc_say(&t->f->mem,
-					 "is the sum of a weight over %u ranks, scaled by %.6g: their average is divided"
-					 " by %u",
-					 n, v, n),
-				 1, 0, e);
 }
