@@ -1,7 +1,7 @@
 /* measured.h - what rules over ranks were measured to be worth
  *
  * MEASURED(id, right, of): of so many of its accusations, in cases that did not teach it, so many were right;
- * tests/RESULTS.md has the table, tests/selfcheck/rules.py made it. A rule that is not here was not measured. */
+ * tests/RESULTS.md has the table, tests/selfcheck/without.py made it. A rule that is not here was not measured. */
 #ifndef ACC_RANKS_MEASURED_H
 #define ACC_RANKS_MEASURED_H
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Recordings of two and three gloo ranks that train small networks, right ones and ones with a fault between ranks:
-no rule was written, or changed, by any of them. What rules over ranks are worth is measured by these (rules.py).
+no rule was written, or changed, by any of them. What rules over ranks are worth is measured by these (without.py).
 
 Usage: worth.py OUT CASE... [--task tensor|statistics] [--seed N]     needs PyTorch (gloo, on the CPU)
        worth.py --faults

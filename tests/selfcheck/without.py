@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """What each rule over ranks is worth, and what is lost without it. BIN holds the programs.
 
-Usage: rules.py OUT kept                        the cases of selfcheck.bats; needs nothing else
-       rules.py OUT MAKER=FOLDER...             runs of MAKER.py
-       rules.py OUT parallel=FOLDER...          runs of ../parallel/make.py
-       rules.py --table OUT...                  the table of what these files hold
+Usage: without.py OUT kept                      the cases of selfcheck.bats; needs nothing else
+       without.py OUT MAKER=FOLDER...             runs of MAKER.py
+       without.py OUT parallel=FOLDER...          runs of ../parallel/make.py
+       without.py --table OUT...                  the table of what these files hold
 
 Writes into OUT a line of JSON for each case: what was said, and what was said with each of these rules switched off. An
 accusation is right where it names an op call and a rank of the maker's table (score.py), or one where the fault enters
@@ -99,8 +99,8 @@ def of_maker(maker: str, folder: str) -> list[list[object]]:
 
 
 def of_parallel(folder: str) -> list[list[object]]:
-    import rules
-    cases = []
+    import rules  # ../parallel
+    cases: list[list[object]] = []
     for case in sorted(os.listdir(folder)):
         run, twin = os.path.join(folder, case), os.path.join(folder, rules.FAULT.sub("", case))
         if os.path.isdir(os.path.join(run, "step0", "rank1")) and os.path.isdir(twin):
