@@ -496,6 +496,13 @@ is_to_tell(const struct look *o)
 	return true;
 }
 
+/* Is no tensor recorded of what went in, as by hooks that save outputs alone? Then nothing shows that it agrees. */
+static bool
+nothing_went_in(const struct scan *s, uint32_t call, const struct given *g)
+{
+	return g->inputs == 0 && !g->saved && !acc_is_communication(&s->c->call[call]);
+}
+
 int
 acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struct given *g,
 	double *worst)
@@ -510,6 +517,7 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		.producer = ACC_NOCALL,
 		.unseen = g->unseen,
 		.alone = it->array || (g->inputs > 0 && g->heard == 0 && !isinf(g->rms)),
+		.bare = !it->array && nothing_went_in(s, call, g),
 		.inner = g->inner,
 		.flips = s->flips};
 	weigh(&o, &x);

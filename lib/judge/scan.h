@@ -70,6 +70,7 @@ struct suspect {
 	double cause;        /* worst e of what the call was given */
 	bool unseen;         /* something it was given was not measured */
 	bool alone;          /* nothing that went in was compared */
+	bool bare;           /* no tensor that went in was recorded */
 	bool inner;          /* nor this, but what it was made of was */
 	double flips;        /* see struct scan */
 	bool weak;           /* may be how the device multiplies: too few products to tell */

@@ -137,6 +137,8 @@ fed(struct scan *s, const struct suspect *x)
 	enum acc_dtype t = coarser(&s->c->item[x->item]);
 	if (x->unseen)
 		return "not all of its inputs could be compared";
+	if (x->bare)
+		return "no tensor that went in was recorded";
 	if (x->alone)
 		return "nothing that went in could be compared";
 	if (isinf(x->cause))
