@@ -433,8 +433,10 @@ list() { # keys, command...
 	mkdir "$BATS_TEST_TMPDIR/m"
 	tar -C "$BATS_TEST_TMPDIR/m" -xzf "$DATA/msprobe.tar.gz" ./table ./vis ./trend
 	tar -C "$BATS_TEST_TMPDIR/w" -xzf "$DATA/engines/cnn.tar.gz" --wildcards '*polygraphy.json'
+	tar -C "$BATS_TEST_TMPDIR/w" -xzf "$DATA/engines/etdump.tar.gz"
+	tar -C "$BATS_TEST_TMPDIR/w" -xzf "$DATA/engines/debugmode.tar.gz"
 	/usr/bin/python3 "$ROOT/tests/engines/eval_callback.py" >"$BATS_TEST_TMPDIR/w/eval.txt"
-	for d in "$BATS_TEST_TMPDIR"/m/*/*/*.{csv,db} "$BATS_TEST_TMPDIR/w/eval.txt" "$DATA"/{dumps,checkpoints,curves,config,maca,mindspore,sglang,weights,rollout,runs/mlflow,runs,../forms}/* "$BATS_TEST_TMPDIR"/w/*.{gguf,onnx,pt2,keras,msgpack} "$BATS_TEST_TMPDIR"/w/cnn/polygraphy.json "$BATS_TEST_TMPDIR/w/orbax"; do
+	for d in "$BATS_TEST_TMPDIR"/m/*/*/*.{csv,db} "$BATS_TEST_TMPDIR/w/eval.txt" "$DATA"/{dumps,checkpoints,curves,config,maca,mindspore,sglang,weights,rollout,runs/mlflow,runs,../forms}/* "$BATS_TEST_TMPDIR"/w/*.{gguf,onnx,pt2,keras,msgpack} "$BATS_TEST_TMPDIR"/w/cnn/polygraphy.json "$BATS_TEST_TMPDIR"/w/etdump/right/etdump.etdp "$BATS_TEST_TMPDIR"/w/debugmode/right.txt "$BATS_TEST_TMPDIR/w/orbax"; do
 		accdump-read "$d" 2>/dev/null | accfmt --json 2>/dev/null |
 			jq -r 'select(.kind == "source").format' 2>/dev/null || true
 	done | sort -u >"$BATS_TEST_TMPDIR/read"

@@ -259,6 +259,7 @@ perm list [1, 0]" ]
 		    ("MUL_MAT", ["m", "v"], {}, v @ m.T, None),
 		    ("MUL", ["x", "w"], {}, x * w, None),
 		    ("SQRT", ["p"], {}, numpy.sqrt(p), None),
+		    ("NORM", ["x"], {"eps": 0.1}, ((norm - b) / w).astype("f4"), {"eps": 0.001}),
 		    ("Gemm", ["m", "v", "g"], {"alpha": 2.0, "beta": 0.5, "transB": 1}, (2 * (m @ v.T) + 0.5 * g).astype("f4"), {"beta": 1.0}),
 		    ("Gemm", ["mt", "v"], {"transA": 1, "transB": 1}, mt.T @ v.T, None),
 		    ("MatMul", ["stack", "x"], {"transpose_a": False, "transpose_b": True}, stack @ x.transpose(0, 2, 1), None),
@@ -282,11 +283,12 @@ perm list [1, 0]" ]
 	END
 	told() { accdump-read "$1" | accaudit | accfmt --json | jq -r 'select(.io == "out") | "\(.op) \(.["audit.ok"]) \(.["audit.skip"] // "-")"'; }
 	[ "$(told right | grep -vc ' true -$')" = 0 ] || { told right; return 1; }
-	[ "$(told right | wc -l)" = 25 ]
+	[ "$(told right | wc -l)" = 26 ]
 	run -0 told wrong
 	[ "$output" = "Transpose null its recorded output does not have the shape that its inputs give
 LayerNormalization false -
 Softmax false -
+NORM false -
 Gemm false -
 MaxPool null its recorded output does not have the shape that its inputs give" ]
 }

@@ -41,8 +41,6 @@ static const struct magic magics[] = {
 		ACC_MSG("a program"), NULL),
 	AT(4, "ftyp", ACC_MSG("a film"), NULL),
 	AT(4, "TFL3", "TensorFlow Lite", npz),
-	AT(4, "ED00", ACC_MSG("an ETDump of ExecuTorch"),
-		ACC_MSG("save the outputs of its Inspector's events by numpy.savez")),
 	/* The first byte says which cipher. */
 	AT(1, "\x5e\x3a\x7f", ACC_MSG("a checkpoint that MindSpore encrypted"),
 		ACC_MSG("load it by mindspore.load_checkpoint with dec_key, and save it without enc_key")),

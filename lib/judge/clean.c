@@ -208,10 +208,14 @@ say_setting(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	return 0;
 }
 
-/* What those numbers cannot show. n: tensors by acc_measure. */
+/* What those numbers cannot show. n: tensors by acc_measure; n[ACC_UNMEASURED]: those of them that see no places. */
 static const char *
 blind(struct acc_arena *m, const uint32_t n[])
 {
+	if (n[ACC_UNMEASURED] > 0 &&
+		n[ACC_UNMEASURED] == n[ACC_BY_STAT] + n[ACC_BY_TENSOR] + n[ACC_BY_SUM])
+		return "; by L1 norms or exclusive ors, which do not see elements that change places or signs: that"
+		       " they are equal proves little";
 	if (n[ACC_BY_STAT] > 0 && n[ACC_BY_TENSOR] == 0 && n[ACC_BY_SUM] == 0)
 		return "; by statistics, in which a few wrong elements may not show";
 	if ((n[ACC_BY_STAT] > 0) + (n[ACC_BY_TENSOR] > 0) + (n[ACC_BY_SUM] > 0) < 2)
@@ -257,6 +261,7 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 			compared = true;
 			same &= it->rms == 0;
 			n[it->measure] += here && it->sides == 3;
+			n[ACC_UNMEASURED] += here && it->sides == 3 && it->blind;
 		}
 		elsewhere += compared && !here;
 		earlier += compared && !here && k->step != c->call[culprit->call].step;

@@ -406,6 +406,16 @@ first_doubted(const struct scan *s)
 	return ACC_NOCALL;
 }
 
+/* Are results alone recorded, as by hooks that save outputs? */
+static bool
+is_unfed(const struct acc_case *c)
+{
+	for (uint32_t i = 0; i < c->nitem; i++)
+		if (c->item[i].kind == ACC_ITEM_TENSOR && acc_is_input(&c->item[i]))
+			return false;
+	return true;
+}
+
 static int
 judge(struct acc_case *c, struct acc_err *e)
 {
@@ -414,6 +424,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	struct suspect stretch = {.call = ACC_NOCALL};
 	const struct suspect *named = NULL;
 	s.noise = acc_noise_ratio(c);
+	s.unfed = is_unfed(c);
 	s.folded = c->passed > 0 && acc_is_folded(c);
 	s.wholes = s.folded && acc_is_folded_side(c, ACC_A) && acc_is_folded_side(c, ACC_B);
 	s.weights = acc_weight_error(c, &s.weight_unit);

@@ -388,6 +388,8 @@ tensors(struct acc_item *it, const struct acc_picked *f)
 	} else if (acc_as_bool(f->own[M_EQUAL], &equal)) {
 		it->measure = ACC_BY_SUM;
 		it->rms = it->max = equal ? 0 : INFINITY;
+		it->blind = f->side[ACC_A][CRC32] == NULL && f->side[ACC_A][MD5] == NULL &&
+			    f->side[ACC_A][XOR] != NULL;
 	} else
 		acc_item_by_statistics(it, f);
 	const struct acc_val *open = f->side[ACC_A][AUDIT_OPEN];

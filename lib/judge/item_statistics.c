@@ -112,6 +112,27 @@ norm_underflows(const struct acc_val *const *v)
 	return most > 0 && most * most < LIMIT_NORM_LEAST;
 }
 
+/* The L1 norm, which a recorder gives that has no other statistic. It was summed up in double. 0: there is none. */
+static bool
+by_l1(struct acc_item *it, const struct acc_val *p, const struct acc_val *q, uint64_t n)
+{
+	const double x = acc_picked_f64(p), y = acc_picked_f64(q), d = fabs(x - y);
+	if (!acc_picked_is_f64(p) || !acc_picked_is_f64(q) || (isnan(x) && isnan(y)) ||
+		(isinf(x) && isinf(y)))
+		return false;
+	it->measure = ACC_BY_STAT;
+	it->blind = true;
+	it->nonfinite = kind_of_number(x) != kind_of_number(y);
+	it->rms = it->max = it->left = it->rest = it->slope = it->nonfinite      ? INFINITY
+							      : d <= 0x1p-40 * y ? 0
+							      : it->exact        ? 1
+							      : y == 0           ? INFINITY
+										 : (float)(d / y);
+	it->b_rms = (float)(n == 0 ? 0 : y / (double)n);
+	it->stat_abs = it->nonfinite ? NAN : (float)(n == 0 ? d : d / (double)n);
+	return true;
+}
+
 /* Of statistics. The recorder rounded mean and norm to the dtype of the tensor; max and min are elements
  * of it. An infinite norm or mean is no sign of an infinite element (it is computed
  * in the tensor's own dtype), so only max and min tell of those. */
@@ -184,8 +205,10 @@ acc_item_by_statistics(struct acc_item *it, const struct acc_picked *f)
 					  : fmax(0, d - (i == MEAN ? 2 : 1) * tiny) / den);
 		off = fmax(off, i == NORM ? d / sqrt((double)n + (n == 0)) : d);
 	}
-	if (!any)
+	if (!any) {
+		by_l1(it, a[L1], b[L1], n);
 		return;
+	}
 	it->measure = ACC_BY_STAT;
 	it->mask = !it->exact && is_mask(a, (double)n, unit) && is_mask(b, (double)n, unit);
 	it->rms = it->max = it->nonfinite ? INFINITY : (float)worst;

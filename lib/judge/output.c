@@ -143,7 +143,7 @@ allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	struct limit l = acc_limit_output(s, k, unit, (enum acc_measure)it->measure);
 	x->cause = g->rms;
 	*cause_max = g->max;
-	if (g->unseen || k->grad || it->array) {
+	if (g->unseen || k->grad || it->array || s->unfed) {
 		/* What it was given is known only through its neighbours. */
 		x->cause = fmax(x->cause, acc_recent(s, k->backward || k->grad));
 		*cause_max = fmax(*cause_max, x->cause);

@@ -165,6 +165,7 @@ measure(struct parting *p, bool heads)
 			p->given = fmax(p->given, v->off);
 	}
 	p->off = acc_part_off(out[ACC_A], out[ACC_B]);
+	p->wide = fmax(out[ACC_A]->wide, out[ACC_B]->wide);
 	p->factor = factor_of(p, out[ACC_A], out[ACC_B]);
 	p->limit = LIMIT_MARGIN * (p->may + LIMIT_OTHER_GAIN * p->given);
 	if (heads)
@@ -387,6 +388,7 @@ acc_part_find(struct scan *s, uint32_t suspected, struct parting *p, struct acc_
 	if (!s->two || s->c->ncall == 0)
 		return 0;
 	p->unit = s->unit;
+	p->ratio = s->noise;
 	p->may = (p->low ? LIMIT_PART_U_16 : LIMIT_PART_U) * s->unit;
 	/* What the bench alone has may stand before the device's first step. */
 	for (uint32_t i = 0; suspected == ACC_NOCALL && i < s->c->ncall; i++)

@@ -16,6 +16,8 @@ struct part_value {
 	double stat[ACC_STATS];
 	double rms; /* of its pair, element by element; NAN: none was measured */
 	double off; /* how far the nearest of the other side is; INFINITY: nothing is near */
+	double wide; /* of the bench's: times more than others it may be off, as a second run of the bench is */
+	double noise; /* and its pair element by element, 0: no more than others */
 	uint32_t item;
 	uint32_t step; /* whose it is */
 	uint32_t naxes;
@@ -59,6 +61,7 @@ struct parting {
 	struct part_side side[2];
 	double unit;    /* of rounding */
 	double may;     /* statistics that agree are no further apart, of themselves */
+	double ratio;   /* the device has so many times the noise of a second run of the bench */
 	bool low;       /* 16 bits */
 	bool suspected; /* a call is */
 	/* --- the stretch of op calls that parts them --- */
@@ -77,13 +80,14 @@ struct parting {
 	double given;   /* how far what goes in is off, */
 	double off;     /* and what comes out, */
 	double limit;   /* which may be so far */
+	double wide;    /* see part_value: of that */
 	double factor;  /* what comes out is the bench's times this; NAN: it is not */
 };
 
 /* --- parting_read.c --- */
 /* The forward pass of the step and rank of a call, of both sides. 0 or < 0. */
 int acc_part_read(struct parting *p, uint32_t call, struct acc_err *e);
-/* How far two values are apart, by statistics; INFINITY: no two of one kind. */
+/* How far two values are apart, by statistics, by what they may be more than others; INFINITY: no two of one kind. */
 double acc_part_off(const struct part_value *x, const struct part_value *y);
 bool acc_part_computes(const struct parting *p, int side, uint32_t step);
 

@@ -22,7 +22,8 @@ bool
 acc_part_agrees(const struct parting *p, const struct part_value *v)
 {
 	return v->real && v->off <= p->may &&
-	       !((p->low || is_swamped(p, v)) && v->paired && v->rms > LIMIT_MARGIN * p->may);
+	       !((p->low || is_swamped(p, v)) && v->paired &&
+		       v->rms > fmax(LIMIT_MARGIN * p->may, v->noise));
 }
 
 /* The last step that gives floats: where the forward pass ends. ACC_NOCALL: none does. */

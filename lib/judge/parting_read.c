@@ -1,6 +1,7 @@
 /* The op calls of a forward pass, with the statistics of their tensors: see parting.h. */
 #include "judge/parting.h"
 #include "base/order.h"
+#include "judge/limits.h"
 
 #include <float.h>
 #include <math.h>
@@ -82,12 +83,18 @@ take(struct parting *p, uint32_t i, const struct acc_rec *r, int side, uint32_t 
 		.rms = it->sides == 3 && !it->note_shape ? it->rms : NAN,
 		.paired = acc_is_measured(it),
 		.off = INFINITY,
+		.wide = 1,
 		.item = i,
 		.step = step,
 		.naxes = axes(r, side),
 		.maker = ACC_NOCALL,
 		.out = acc_is_output(it),
 		.weight = it->weight};
+	/* What a second run of the bench shows of this very tensor. */
+	if (it->noise_rms > 0 && !it->exact) {
+		v.noise = LIMIT_MARGIN * p->ratio * it->noise_rms;
+		v.wide = side == ACC_B ? fmax(1, v.noise / p->may) : 1;
+	}
 	acc_stat_read(r, prefix[side], ACC_STAT_MEASURED, v.stat);
 	v.real = is_float(it->dtype[side]) && v.count > 0 &&
 		 (v.count == 1 || v.stat[ACC_STAT_MAX] != v.stat[ACC_STAT_MIN]);
@@ -255,7 +262,8 @@ acc_part_off(const struct part_value *x, const struct part_value *y)
 		apart[ACC_STAT_MAX] = fabs(x->stat[ACC_STAT_MAX] - y->stat[ACC_STAT_MAX]) / high;
 	/* Of single elements more is chance. */
 	return fmax(fmax(apart[ACC_STAT_NORM], apart[ACC_STAT_MEAN]),
-		fmax(apart[ACC_STAT_MAX], apart[ACC_STAT_MIN]) / 2);
+		       fmax(apart[ACC_STAT_MAX], apart[ACC_STAT_MIN]) / 2) /
+	       fmax(x->wide, y->wide);
 }
 
 /* A value by what it is looked for: apart from it, for the sake of the processor's cache. */
@@ -278,11 +286,11 @@ by_norm(const void *x, const void *y)
 	return compare(x, y);
 }
 
-/* How far the norms alone are apart; INFINITY: of another size, or further than may be. */
+/* How far the norms alone are apart, at least; INFINITY: of another size, or further than may be. */
 static double
-norms_apart(const struct part_value *x, const struct by_norm *y, double may)
+norms_apart(const struct part_value *x, const struct by_norm *y, double may, double widest)
 {
-	const double off = fabs(x->stat[ACC_STAT_NORM] - y->norm) / y->norm;
+	const double off = fabs(x->stat[ACC_STAT_NORM] - y->norm) / y->norm / widest;
 	return x->count == y->count && off <= 2 * may ? off : INFINITY;
 }
 
@@ -292,6 +300,11 @@ static void
 nearest(struct part_side *d, const struct by_norm *of, uint32_t n, double may)
 {
 	enum { MOST = 1 << 12 };
+	double widest = 1;
+	for (uint32_t i = 0; i < n; i++)
+		widest = fmax(widest, of[i].v->wide);
+	for (uint32_t i = 0; i < d->nvalue; i++)
+		widest = fmax(widest, d->value[i].wide);
 	for (uint32_t i = 0; i < d->nvalue; i++) {
 		struct part_value *v = &d->value[i];
 		const struct by_norm key = {v->count, v->stat[ACC_STAT_NORM], v};
@@ -306,10 +319,11 @@ nearest(struct part_side *d, const struct by_norm *of, uint32_t n, double may)
 				hi = mid;
 		}
 		for (uint32_t k = lo;
-			k < n && k - lo < MOST && norms_apart(v, &of[k], may) < v->off; k++)
+			k < n && k - lo < MOST && norms_apart(v, &of[k], may, widest) < v->off; k++)
 			v->off = fmin(v->off, acc_part_off(v, of[k].v));
 		for (uint32_t k = lo;
-			k > 0 && lo - k < MOST && norms_apart(v, &of[k - 1], may) < v->off; k--)
+			k > 0 && lo - k < MOST && norms_apart(v, &of[k - 1], may, widest) < v->off;
+			k--)
 			v->off = fmin(v->off, acc_part_off(v, of[k - 1].v));
 	}
 }
@@ -403,10 +417,30 @@ bridge(const struct parting *p, int side, struct acc_err *e)
 	return rc;
 }
 
+/* What is handed on is as far off as it was where it was made, whoever was compared in the second run. */
+static int
+spread_noise(struct part_side *b, struct acc_err *e)
+{
+	struct acc_ids of = {0};
+	int rc = 0;
+	for (uint32_t i = 0; i < b->nvalue && rc == 0; i++)
+		if (b->value[i].wide > 1 && b->value[i].id != 0)
+			rc = acc_ids_put(&of, b->value[i].id, i, false, e);
+	for (uint32_t i = 0; i < b->nvalue && of.n > 0; i++) {
+		struct part_value *v = &b->value[i];
+		const uint32_t from = v->wide > 1 || v->id == 0 ? ACC_NOID
+								: acc_ids_get(&of, v->id);
+		if (from != ACC_NOID)
+			v->wide = b->value[from].wide;
+	}
+	acc_ids_release(&of);
+	return rc;
+}
+
 static int
 match(struct parting *p, struct acc_err *e)
 {
-	int rc = 0;
+	int rc = spread_noise(&p->side[ACC_B], e);
 	for (int s = 0; s < 2 && rc == 0; s++) {
 		rc = find_twins(&p->side[s], &p->side[!s], e);
 		if (rc < 0)

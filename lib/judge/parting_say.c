@@ -43,9 +43,11 @@ off_text(const struct parting *p)
 	const uint32_t b = p->end[ACC_B];
 	const char *what =
 		b == ACC_NOCALL
-			? acc_say(m, "the forward pass ends off by %.2g of the bench's", p->off)
+			? acc_say(m, "the forward pass ends off by %.2g of the bench's",
+				  p->off * p->wide)
 			: acc_say(m, "%s gets what is off by %.2g from what %s gets on the bench",
-				  name_of(p, ACC_A, p->end[ACC_A]), p->off, name_of(p, ACC_B, b));
+				  name_of(p, ACC_A, p->end[ACC_A]), p->off * p->wide,
+				  name_of(p, ACC_B, b));
 	if (isnan(p->factor))
 		return what;
 	return acc_say(m, "%s, as all of it times %.4g would be", acc_got(what), p->factor);
@@ -91,7 +93,7 @@ is_off(const struct parting *p, const struct part_value *v)
 {
 	const struct acc_item *it = &p->c->item[v->item];
 	return v->real && v->count > 1 && v->off > p->may && it->sides == 3 &&
-	       it->measure == ACC_BY_TENSOR && it->rms > p->may;
+	       it->measure == ACC_BY_TENSOR && it->rms > fmax(p->may, v->noise);
 }
 
 /* The first step up to where the stretch begins that takes a weight which has other numbers on the bench, and gives
@@ -159,8 +161,8 @@ acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, stru
 	f->step = k->step;
 	f->rank = k->rank;
 	f->seq = k->seq;
-	f->value = p->off;
-	f->limit = p->limit;
+	f->value = p->off * p->wide;
+	f->limit = p->limit * p->wide;
 	f->limit_from = "what goes in agrees by its statistics";
 	f->stack = stack;
 	f->confidence = acc_witness_share(ACC_WITNESS_parted_programs);

@@ -14,7 +14,7 @@
 	X(ERR, "err") X(IO, "io") X(S_HASH, "s.hash") X(S_NAN, "s.nan") \
 	X(S_POSINF, "s.posinf") X(S_NEGINF, "s.neginf") X(S_SAT, "s.sat") \
 	X(S_NORM, "s.norm") X(S_MEAN, "s.mean") X(S_MIN, "s.min") X(S_MAX, "s.max") X(MAX, "stat.max") \
-	X(MIN, "stat.min") X(MEAN, "stat.mean") X(NORM, "stat.norm") \
+	X(MIN, "stat.min") X(MEAN, "stat.mean") X(NORM, "stat.norm") X(L1, "stat.l1") \
 	X(CRC32, "stat.crc32") X(MD5, "stat.md5") X(XOR, "stat.xor") \
 	X(AUDIT_ERR, "audit.err") X(AUDIT_MAX, "audit.err_max") \
 	X(AUDIT_LIMIT, "audit.limit") X(AUDIT_LIMIT_MAX, "audit.limit_max") \

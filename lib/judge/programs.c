@@ -16,10 +16,12 @@ struct extent {
 	uint32_t benchs;    /* and of the bench */
 	double error;       /* of what that one gives, */
 	double by_elements; /* and of that what was compared by elements; -1: nothing */
-	uint32_t forward;   /* forward calls of the device */
-	uint32_t given;     /* tensors that went in, of all that were compared */
-	uint32_t head;      /* the last that takes a weight which both sides have, or ACC_NOCALL */
-	double head_error;  /* of what that one gives, where it was compared by elements; or -1 */
+	double noise; /* of what that one gives, as a second run of the bench shows it; 0: nothing did */
+	double head_noise; /* the same of head */
+	uint32_t forward;  /* forward calls of the device */
+	uint32_t given;    /* tensors that went in, of all that were compared */
+	uint32_t head;     /* the last that takes a weight which both sides have, or ACC_NOCALL */
+	double head_error; /* of what that one gives, where it was compared by elements; or -1 */
 	uint32_t anchors,
 		met; /* forward calls of such weights; of them, whose outputs were compared */
 	double anchor_error; /* the worst of those */
@@ -44,11 +46,12 @@ has_weight(const struct acc_case *c, uint32_t call, bool by_elements)
 }
 
 static void
-look(const struct acc_case *c, uint32_t call, bool back, struct extent *x)
+look(const struct scan *s, uint32_t call, bool back, struct extent *x)
 {
+	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
 	bool compared = false;
-	double error = -1, by_elements = -1;
+	double error = -1, by_elements = -1, noise = 0;
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR)
@@ -58,6 +61,8 @@ look(const struct acc_case *c, uint32_t call, bool back, struct extent *x)
 		x->given += acc_is_measured(it) && !acc_is_output(it);
 		if (acc_is_output(it) && acc_is_measured(it) && !it->exact)
 			error = fmax(error, it->rms);
+		if (acc_is_output(it) && it->noise_rms > 0 && !it->exact)
+			noise = fmax(noise, LIMIT_MARGIN * s->noise * it->noise_rms);
 		if (acc_is_output(it) && it->measure == ACC_BY_TENSOR && !it->exact &&
 			it->count > 1)
 			by_elements = fmax(by_elements, it->rms);
@@ -71,6 +76,7 @@ look(const struct acc_case *c, uint32_t call, bool back, struct extent *x)
 	if (k->key[ACC_B] != NULL && has_weight(c, call, true)) {
 		x->head = call;
 		x->head_error = by_elements;
+		x->head_noise = noise;
 	}
 	if (k->key[ACC_B] != NULL && has_weight(c, call, false)) {
 		x->anchors++;
@@ -82,6 +88,7 @@ look(const struct acc_case *c, uint32_t call, bool back, struct extent *x)
 	x->last = call;
 	x->error = error;
 	x->by_elements = by_elements;
+	x->noise = noise;
 	x->behind = x->benchs = 0;
 }
 
@@ -183,15 +190,15 @@ say_end(struct scan *s, struct extent *x, struct acc_err *e)
 	/* Where results alone are recorded, as engines give arrays, the end of either side tells as much. */
 	const bool ends = x->given == 0 && x->last != ACC_NOCALL &&
 			  (x->behind == 0 || x->benchs == 0);
-	if (x->head != ACC_NOCALL && x->head_error > limit) {
+	if (x->head != ACC_NOCALL && x->head_error > fmax(limit, x->head_noise)) {
 		x->last = x->head;
 		x->error = x->head_error;
-	} else if (ends && x->by_elements > limit) {
+	} else if (ends && x->by_elements > fmax(limit, x->noise)) {
 		x->error = x->by_elements;
 	} else {
 		limit = acc_unit_low(s->unit) ? LIMIT_HEALED : LIMIT_PROGRAM_END;
 		/* A sum that is divided behind it ends alike. */
-		if (x->last == ACC_NOCALL || !(x->error > limit) || x->apart == 0 ||
+		if (x->last == ACC_NOCALL || !(x->error > fmax(limit, x->noise)) || x->apart == 0 ||
 			(s->cleared != NULL && s->cleared[x->last]))
 			return 0;
 	}
@@ -287,7 +294,7 @@ acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *
 		if (k->grad)
 			look_grad(c, i, &x);
 		else if (k->keyed && !k->module && k->key[ACC_A] != NULL)
-			look(c, i, back, &x);
+			look(s, i, back, &x);
 		else if (k->keyed && !k->module && !back)
 			x.benchs++;
 	}

@@ -108,6 +108,7 @@ struct scan {
 	struct acc_map floor;    /* learned factor of an operator's floor, as a double's bits */
 	double unit;             /* of the network's usual dtype */
 	double noise;            /* times more noise than between two runs of the bench */
+	bool unfed;              /* no tensor that went into a call is recorded at all */
 	double weights;          /* median error of the weights: not 0 where checkpoints differ; */
 	bool few;                /* most weights that differ are rounded to few levels */
 	double weight_unit;      /* and the unit of that weight, the coarser of its sides' */

@@ -148,6 +148,8 @@ fed(struct scan *s, const struct suspect *x)
 	if (x->inner)
 		return acc_say(acc_mem(s), "its inputs, or what they were made of, agree to %.2g%s",
 			x->cause, acc_got(in_eps(acc_mem(s), x->cause, t)));
+	if (x->cause == 0 && s->c->item[x->item].blind)
+		return "its inputs have equal hashes, which see neither places nor signs";
 	if (x->cause == 0)
 		return s->c->item[x->item].measure == ACC_BY_SUM ? "its inputs are equal"
 		       : s->c->item[x->item].measure == ACC_BY_STAT

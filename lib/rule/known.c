@@ -26,7 +26,7 @@ const struct acc_known acc_known[] = {
 						SIDED("part.len") SIDED("part.crc32") SIDED("part.fsize") SIDED(
 							"part.mtime") SIDED("part.rows") SIDED("stat.max")
 							SIDED("stat.min") SIDED("stat.mean") SIDED(
-								"stat.norm") SIDED("stat.crc32")
+								"stat.norm") SIDED("stat.l1") SIDED("stat.crc32")
 								SIDED("stat.md5") SIDED("stat.xor") SIDED(
 									"stat.sha1") SIDED("stat.count")
 									SIDED("stat.nan") SIDED(

@@ -147,11 +147,6 @@ walk(struct walk *w, struct acc_json *j, struct acc_err *e)
 			name(w, w->level[w->depth - 1].nkey, t.s);
 			break;
 		default:
-			/* Behaviour torch-debugmode-hash. */
-			if (w->depth == 1 && acc_str_starts(t.s, "torch.utils._debug_mode."))
-				return acc_fail(e, ACC_EUNSUP,
-					"a log of torch's DebugMode, whose hashes do not see permuted rows or flipped"
-					" signs (torch-debugmode-hash): record tensors, or statistics");
 			rc = scalar(w, &t, e);
 		}
 	}

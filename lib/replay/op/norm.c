@@ -2,8 +2,14 @@
 #include "replay/impl.h"
 
 /* BARE_LAYER: the shape that is normalised is not given; OFFSET_RMS: the factor is 1 + weight; ANY_RMS: or that, and
- * which of the two nothing says; GGML_RMS: of the last dimension, without a factor. */
-enum { LAYER, RMS, NPU_RMS, BARE_LAYER, OFFSET_RMS, ANY_RMS, GGML_RMS };
+ * which of the two nothing says; GGML_RMS, GGML_LAYER: of the last dimension, without a factor. */
+enum { LAYER, RMS, NPU_RMS, BARE_LAYER, OFFSET_RMS, ANY_RMS, GGML_RMS, GGML_LAYER };
+
+static bool
+is_ggml(const struct acc_replay *r)
+{
+	return r->op->which == GGML_RMS || r->op->which == GGML_LAYER;
+}
 
 /* Elements with one mean and variance: (a, c) for group b of a tensor taken apart as A x B x C;
  * layer norm has A groups of C, batch norm B groups over A and C. */
@@ -183,7 +189,7 @@ row_length(struct acc_replay *r, const struct acc_dense *x, size_t *len)
 		for (uint32_t d = 0; d < n; d++)
 			if (n > x->ndim || shape[d] != x->shape[x->ndim - n + d])
 				return acc_cannot(r, "its inputs do not fit each other");
-	} else if (r->op->which == GGML_RMS) {
+	} else if (is_ggml(r)) {
 		n = 1;
 	} else {
 		if (acc_need_tensor(r, "weight", &w) < 0)
@@ -232,12 +238,13 @@ layer_norm(struct acc_replay *r, struct acc_dense *out)
 		weights(r, len, 1, &f) < 0)
 		return ACC_EUNSUP;
 	struct layout l = {x->n / len, 1, len, false};
-	bool centre = r->op->which == LAYER || r->op->which == BARE_LAYER;
+	bool centre = r->op->which == LAYER || r->op->which == BARE_LAYER ||
+		      r->op->which == GGML_LAYER;
 	int plus = r->op->which == OFFSET_RMS || r->op->which == ANY_RMS ? offset(r, x, &l, &f) : 0;
 	if (plus < 0)
 		return ACC_EUNSUP;
 	double eps = centre ? 1e-5 : 1e-6;
-	if (r->op->which == GGML_RMS && acc_arg(r, "eps") == NULL)
+	if (is_ggml(r) && acc_arg(r, "eps") == NULL)
 		return acc_cannot(r, "its eps was not recorded");
 	if (r->op->which == RMS && !r->module && acc_arg(r, "eps") == NULL && x->n > 0)
 		/* In 16 bits it computes in f32, and takes its eps. */
@@ -433,6 +440,7 @@ const struct acc_op acc_ops_norm[] = {
 	NORM("rms_norm", "input:block normalized_shape weight:linear eps", layer_norm, layer_blocks,
 		RMS),
 	NORM("RMS_NORM", "input:block eps", layer_norm, layer_blocks, GGML_RMS),
+	NORM("NORM", "input:block eps", layer_norm, layer_blocks, GGML_LAYER),
 	NORM("batch_norm BatchNorm1d BatchNorm2d BatchNorm3d",
 		"input:block running_mean "
 		"running_var weight:block bias:block training momentum eps",
