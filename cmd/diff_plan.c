@@ -66,7 +66,9 @@ measured(struct pipeline *l, const struct side *s, int said)
 {
 	const struct plan *plan = l->plan;
 	struct prog *p = reader(l, s, said);
-	if (!s->measured || l->noise)
+	/* A dictionary is paired by its values, whichever run it is. */
+	if (!(s->measured || (l->noise && plan->side[SECOND].measured)) ||
+		(l->noise && !plan->side[SECOND].measured))
 		return p;
 	if (plan->unlike) {
 		p = prog_new("accaudit", p);

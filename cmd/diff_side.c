@@ -136,7 +136,7 @@ side_failed(const struct side *s)
 void
 side_measure_bare(struct plan *p)
 {
-	for (size_t i = DEVICE; i <= BENCH; i++)
+	for (size_t i = DEVICE; i < NSIDES; i++)
 		p->side[i].measured |= p->side[i].g.bare;
 }
 

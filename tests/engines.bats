@@ -210,11 +210,7 @@ perm list [1, 0]" ]
 	[ "$(accdump-read right8.txt | accfmt --json | jq -r 'select(.kind == "tensor") | .["dtype.raw"]' | sort -u)" = f32 ]
 }
 
-@test "what is not read is named: ETDump, a log of torch's DebugMode; JSON with long texts is no configuration" {
-	printf '\20\0\0\0ED00\0\0\0\0' >x.etdp
-	fails "an ETDump of ExecuTorch is not read: save the outputs of its Inspector's events by numpy.savez" accdump-read x.etdp
-	echo '{"format": "torch.utils._debug_mode.DebugMode.logs", "version": 1, "logs": [{"call_depth": 1, "log": null}]}' >logs.json
-	fails "a log of torch's DebugMode, whose hashes do not see permuted rows" accdump-read logs.json
+@test "JSON with long texts is no configuration" {
 	/usr/bin/python3 -c 'import json; print(json.dumps({"a": 1, "outputs": {"x": "QUJD" * 2000}}))' >long.json
 	fails "unrecognised format" accdump-read long.json
 	/usr/bin/python3 -c 'import json; print(json.dumps({"a": 1, "outputs": {"x": "QUJD" * 200}}))' >short.json
@@ -547,4 +543,184 @@ MaxPool null its recorded output does not have the shape that its inputs give" ]
 	run -0 bash -c 'accdump-read named.acc | accaudit | accfmt --json | jq -r "select(has(\"audit.ok\")) | .[\"audit.ok\"]" | sort | uniq -c'
 	[[ $output == *"4 true" ]]
 	fails "nothing before it in this step is named gone" accdump-read lost.acc
+}
+
+# What the program reads, beside what ExecuTorch's Inspector does: kernel, dtype, shape and sum of each output.
+@test "an ETDump of ExecuTorch with its debug buffer: what its Inspector reads; one value that is another is told" {
+	tar xzf "$DATA/engines/etdump.tar.gz"
+	tar xzf "$DATA/engines/cnn.tar.gz"
+	[ "$(accdump-read --probe etdump/right/etdump.etdp)" = "etdump	etdump/right/etdump.etdp" ]
+	accdump-read etdump/right/etdump.etdp | accmetric | accfmt --json |
+		jq -c 'select(.kind == "tensor") | [.op, .dtype, .shape, .["s.mean"]]' >ours.json
+	/usr/bin/python3 - <<-'END'
+		import json
+		import math
+		ours = [json.loads(s) for s in open("ours.json")]
+		theirs = json.load(open("etdump/right/inspector.json"))
+		names = {"torch.float32": "f32", "torch.int64": "i64"}
+		assert len(ours) == len(theirs) == 18, (ours, theirs)
+		for (op, dtype, shape, mean), (name, _, t, size, total) in zip(ours, theirs):
+		    assert op == name.replace("native_call_", "aten::") and dtype == names[t] and shape == size, (op, name)
+		    n = math.prod(size)
+		    assert n == 0 or dtype != "f32" or abs(mean * n - total) <= 1e-9 * (1 + abs(total)), (op, mean, total)
+	END
+	run -0 accdiff etdump/right/etdump.etdp cnn/modules
+	# The output of instruction 8, a convolution, begins at byte 23600.
+	cp -r etdump/right wrong
+	printf '\0\0\240\100' | dd of=wrong/debug_output.bin bs=1 seek=23640 conv=notrunc status=none
+	run -1 accdiff wrong/etdump.etdp etdump/right/etdump.etdp
+	[[ $output == *"aten::convolution.out.8: output 0 is off"* ]]
+}
+
+@test "an ETDump without its buffer, with a short one, cut off or damaged: said, and nothing is believed" {
+	tar xzf "$DATA/engines/etdump.tar.gz"
+	mkdir alone short
+	cp etdump/right/etdump.etdp alone
+	run -2 --separate-stderr accdump-read alone/etdump.etdp
+	[[ $stderr == *"no debug buffer beside it, etdump.bin or debug_output.bin"*"its elements are in the debug buffer"* ]]
+	cp etdump/right/etdump.etdp short
+	head -c 10000 etdump/right/debug_output.bin >short/etdump.bin
+	run -2 --separate-stderr accdump-read short/etdump.etdp
+	[[ $stderr == *"its elements are bytes "*" of etdump.bin, which has 10000"* ]]
+	head -c 2000 etdump/right/etdump.etdp >short/cut.etdp
+	run -2 --separate-stderr accdump-read short/cut.etdp
+	[[ $stderr == *"cut.etdp"*"damaged: "* ]]
+	printf '\20\0\0\0ED00\0\0\0\0' >short/x.etdp
+	run -2 --separate-stderr accdump-read short/x.etdp
+	[[ $stderr == *"damaged: an offset that leads out of it"* ]]
+	# A link does not lead out of the folder.
+	rm short/etdump.bin
+	ln -s ../etdump/right/debug_output.bin short/etdump.bin
+	run -2 --separate-stderr accdump-read short/etdump.etdp
+}
+
+@test "logs of torch's DebugMode: types, shapes, arguments, modules, and hashes of what goes in and comes out" {
+	tar xzf "$DATA/engines/debugmode.tar.gz"
+	cd debugmode
+	[ "$(accdump-read --probe right.txt)" = "debugmode	right.txt" ]
+	[ "$(accdump-read --probe right.json)" = "debugmode	right.json" ]
+	# The norms are those that a dispatch mode of its own measured in torch.
+	for f in right.txt right.json; do
+		accdump-read $f | accfmt --json | jq -c 'select(.kind == "tensor" and .io == "out") | [.op, .["stat.l1"]]' >ours.json
+		/usr/bin/python3 - <<-'END'
+			import json
+			ours = [json.loads(s) for s in open("ours.json")]
+			norms = json.load(open("norms.json"))
+			assert [a for a, _ in ours] == [b for b, _ in norms] and len(ours) > 15, (ours, norms)
+			assert all(abs(a - b) <= 1e-12 * b for (_, a), (_, b) in zip(ours, norms))
+		END
+	done
+	run -0 bash -c 'accdump-read right.txt | accfmt --json | jq -c "select(.key == \"aten::native_layer_norm.1.forward\") | [.io, .pos, .dtype, .shape, .value, .scope]"'
+	[[ $output == *'["in","0","f32",[3,7,16],null,"Net.layers.1.norm"]'* ]]
+	[[ $output == *'["in","4",null,null,1e-05,"Net.layers.1.norm"]'* ]]
+	[[ $output == *'["out","2","f32",[3,7,1],null,"Net.layers.1.norm"]'* ]]
+	# A list of tensors.
+	run -0 bash -c 'accdump-read right.txt | accfmt --json | jq -c "select(.op == \"aten::cat\" and .io == \"in\") | [.pos, .shape, .value]"'
+	[ "$output" = '["0.0",[3,7,16],null]
+["0.1",[3,7,16],null]
+["1",null,null,1]' ] || [[ $output == '["0.0",[3,7,16],null]'* ]]
+	# Another eps is its argument; rows that change places have the same hashes, and that is said.
+	run -1 accdiff eps.txt right.txt
+	[[ $output == *"aten::native_layer_norm.1.forward: input 4"*"is 0.1 on the device and 1e-05 on the bench"* ]]
+	run -1 accdiff eps.json right.json
+	run -0 accdiff rows.txt right.txt
+	[[ $output == *"do not see elements that change places or signs"* ]]
+	run -0 accdiff right.txt right.json
+	# An exclusive or is a checksum; without hashes nothing is compared.
+	run -0 accdiff xor.txt xor.txt
+	run -2 --separate-stderr accdiff plain.txt plain.txt
+	[[ $stderr == *"no hashes in it: record within DebugMode.log_tensor_hashes(hash_inputs=True)"* ]]
+	# One that is not the bench's.
+	sed '/aten::gelu/{n;}; 0,/aten::gelu/s/\(aten::gelu.*.hash.: \)[0-9.]*}/\11234.5}/' right.txt >gelu.txt
+	run ! cmp -s gelu.txt right.txt
+	run -1 accdiff gelu.txt right.txt
+	[[ $output == *"aten::gelu.0.forward: output 0 has statistics off"*"its inputs have equal hashes, which see neither places nor signs"* ]]
+	# What is cut off, and what is mixed with other output.
+	head -c 3001 right.txt >cut.txt
+	run -2 --separate-stderr accdump-read cut.txt
+	[[ $stderr == *"1 line that no call is: cut off, or mixed with other output"* ]]
+	head -c 3001 right.json >cut.json
+	run -2 --separate-stderr accdump-read cut.json
+}
+
+@test "outputs alone, as hooks save them: nothing is said of inputs, and the error of what came before counts" {
+	/usr/bin/python3 - <<-'END'
+		import os
+		import numpy
+		r = numpy.random.default_rng(1)
+		x = r.standard_normal((4, 16)).astype("f4")
+		w = [r.standard_normal((16, 16)).astype("f4") / 2 for _ in range(40)]
+		def run(folder, wide=False, fault=None):
+		    os.mkdir(folder)
+		    g, h = numpy.random.default_rng(7), x
+		    for i, v in enumerate(w):
+		        y = (h.astype("f8" if wide else "f4") @ v).astype("f4")
+		        y = (y * (1 + (1e-6 if wide else 0) * g.standard_normal(y.shape))).astype("f4")
+		        y = (y * 1.01).astype("f4") if i == fault else y
+		        h = (h + numpy.tanh(y)).astype("f4")
+		        for k, t in ("fc", y), ("act", h):
+		            numpy.save(f"{folder}/{2 * i + (k == 'act'):05d}-layers.{i}.{k}-out.0.npy", t)
+		run("bench")
+		run("right", True)
+		run("wrong", True, 20)
+	END
+	run -0 accdiff right bench
+	run -1 accdiff wrong bench
+	[[ $output == *"layers.20.fc: output 0 is off"*"no tensor that went in was recorded"* && $output != *"inputs agree"* ]]
+}
+
+@test "--noise of two programs: an engine in 16 bits may be as far off as the bench in 16 bits, calls or a dictionary" {
+	/usr/bin/python3 - <<-'END'
+		import os
+		import numpy
+		r = numpy.random.default_rng(4)
+		x = r.standard_normal((3, 8, 32)).astype("f4")
+		w = [[r.standard_normal((32, 64)).astype("f4") / 6, (r.standard_normal(64) / 4).astype("f4"), r.standard_normal((64, 32)).astype("f4") / 8, (r.standard_normal(32) / 4).astype("f4")] for _ in range(4)]
+		def half(v, on): # of 16 bits, read back to f32
+		    return v.astype("f2").astype("f4") if on else v
+		def norm(h):
+		    return ((h - h.mean(-1, keepdims=True)) / numpy.sqrt(h.var(-1, keepdims=True) + 1e-5)).astype("f4")
+		def run(folder, low, split=False, fault=None, npz=False, seed=0):
+		    h, n, arrays = half(x, low), [0], {}
+		    names = {}
+		    def put(call, ins, out, extra=()):
+		        if split or npz:
+		            for k, t in extra: arrays[k] = t
+		            arrays[f"node_{len(arrays)}_{call.split('.')[-1]}"] = out
+		            return
+		        os.makedirs(folder, exist_ok=True)
+		        i = names.setdefault(call, 0); names[call] += 1
+		        for j, t in enumerate(ins):
+		            numpy.save(f"{folder}/Functional.{call}.{i}.forward.input.{j}.npy", t)
+		        numpy.save(f"{folder}/Functional.{call}.{i}.forward.output.0.npy", out)
+		        n[0] += 1
+		    for l, (a, b, c, d) in enumerate(w):
+		        y = half(norm(h), low); put("layer_norm", [h], y)
+		        def linear(y, a, b):
+		            a_, b_ = half(a, low), half(b, low)
+		            p = half((y @ a_).astype("f4"), low and split)   # the engine rounds between, torch does not
+		            z = half(p + b_, low)
+		            put("linear", [y, a_.T.copy(), b_], z, [(f"node_{len(arrays)}_matmul", p)] if split else [])
+		            return z
+		        u = linear(y, a, b)
+		        g = half((u / (1 + numpy.exp(-u))).astype("f4"), low)
+		        if fault == l: g = half(g * numpy.float32(1.05), low)
+		        put("silu", [u], g)
+		        v = linear(g, c, d)
+		        s = half(h + v, low)
+		        put("add", [h, v], s)
+		        h = s
+		    if split or npz:
+		        numpy.savez(folder + ".npz", **arrays)
+		run("bench", False)
+		run("bench16", True)
+		run("bench16d", True, npz=True)
+		run("device", True, split=True)
+		run("wrong", True, split=True, fault=2)
+	END
+	run -1 accdiff device.npz bench
+	for noise in bench16 bench16d.npz; do
+		run -0 accdiff --noise=$noise device.npz bench
+		run -1 accdiff --noise=$noise wrong.npz bench
+	done
 }

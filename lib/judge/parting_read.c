@@ -92,8 +92,8 @@ take(struct parting *p, uint32_t i, const struct acc_rec *r, int side, uint32_t 
 		.weight = it->weight};
 	/* What a second run of the bench shows of this very tensor. */
 	if (it->noise_rms > 0 && !it->exact) {
-		v.noise = LIMIT_MARGIN * p->ratio * it->noise_rms;
-		v.wide = side == ACC_B ? fmax(1, v.noise / p->may) : 1;
+		v.noise = p->ratio * it->noise_rms;
+		v.wide = side == ACC_B ? fmax(1, it->noise_rms / p->may) : 1;
 	}
 	acc_stat_read(r, prefix[side], ACC_STAT_MEASURED, v.stat);
 	v.real = is_float(it->dtype[side]) && v.count > 0 &&
