@@ -253,6 +253,12 @@ by_outputs(struct plan *p)
 	}
 	if (p->side[DEVICE].outputs || p->side[BENCH].outputs)
 		measure(p, true);
+	/* So may the second run of the bench be. */
+	struct side *again = &p->side[SECOND];
+	again->outputs = again->path != NULL && p->opt->noise == again->path &&
+			 p->opt->preset == NULL && p->holds == ACC_HOLDS_DUMP &&
+			 again->g.names.n > 0 && !again->g.calls && p->side[BENCH].g.calls;
+	again->measured |= again->outputs;
 }
 
 bool

@@ -606,7 +606,7 @@ MaxPool null its recorded output does not have the shape that its inputs give" ]
 			import json
 			ours = [json.loads(s) for s in open("ours.json")]
 			norms = json.load(open("norms.json"))
-			assert [a for a, _ in ours] == [b for b, _ in norms] and len(ours) > 15, (ours, norms)
+			assert [a.split(".")[0] for a, _ in ours] == [b for b, _ in norms] and len(ours) > 15
 			assert all(abs(a - b) <= 1e-12 * b for (_, a), (_, b) in zip(ours, norms))
 		END
 	done
