@@ -148,6 +148,18 @@ value_of(struct acc_str s, const char *key)
 	return acc_str_trim((struct acc_str){s.p, item(s)});
 }
 
+/* Is each bracket closed? Where a line is cut off, one is not. */
+static bool
+is_whole(struct acc_str s)
+{
+	int open = 0;
+	for (uint32_t i = 0; i < s.n; i++)
+		open += strchr("([{", s.p[i]) != NULL && s.p[i] != '\0'
+				? 1
+				: -(strchr(")]}", s.p[i]) != NULL && s.p[i] != '\0');
+	return open == 0;
+}
+
 bool
 acc_debugmode_parse(struct acc_str line, struct debug_call *out)
 {
@@ -171,6 +183,8 @@ acc_debugmode_parse(struct acc_str line, struct debug_call *out)
 	out->args = (struct acc_str){s.p, n};
 	s = from(s, n + 1);
 	const char *at = s.n == 0 ? NULL : memmem(s.p, s.n, log, sizeof log - 1);
+	if (!is_whole(s))
+		return false;
 	if (at != NULL) {
 		const struct acc_str dict = from(s, (uint32_t)(at - s.p) + sizeof log - 1);
 		out->given = value_of(dict, "'input_hash': ");
