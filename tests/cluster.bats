@@ -1,11 +1,7 @@
 load helper
 # The recipes of acc-cluster(7), as they stand there, on two ranks. What a machine lacks is skipped.
 
-# recipe N: the N-th example of the page
-recipe() {
-	awk -v n="$1" '/^\.Ed/ { on = 0 } on { print } /^\.Bd/ { on = ++i == n }' "$ROOT/man/acc-cluster.7" |
-		sed 's/\\e/\\/g; s/\\-/-/g'
-}
+. "$ROOT/tests/cluster.bash"
 
 setup_file() {
 	cd "$BATS_FILE_TMPDIR" || return
@@ -16,11 +12,9 @@ setup_file() {
 }
 
 teardown_file() {
-	local p
 	cd "$BATS_FILE_TMPDIR" || return
-	for p in slurm/d.pid slurm/ctld.pid slurm/munge.pid sshd.pid; do
-		[ ! -s $p ] || kill "$(cat $p)" 2>/dev/null || true
-	done
+	slurm_ends
+	hosts_end
 }
 
 setup() {
@@ -53,27 +47,15 @@ needs() {
 
 @test "acc-cluster: over ssh, where the remote PATH is not set" {
 	needs parallel ssh sshd ssh-keygen
-	ssh-keygen -q -t ed25519 -N '' -f host </dev/null
-	ssh-keygen -q -t ed25519 -N '' -f key </dev/null
-	port=$((20000 + $$ % 20000))
-	mkdir -p /run/sshd 2>/dev/null || skip "no folder for sshd here"
-	"$(command -v sshd)" -f /dev/null -h "$PWD/host" -p $port -o ListenAddress=127.0.0.1 -o UsePAM=no \
-		-o AuthorizedKeysFile="$PWD/key.pub" -o StrictModes=no -o PidFile="$PWD/sshd.pid" 2>sshd.log ||
-		skip "no sshd here: $(head -n 1 sshd.log)"
-	sleep 0.2
-	printf '%s 127.0.0.1\n' 0 1 | sed 's/^\(.\) /\1 /' >ranks
-	mkdir -p bin
-	printf '#!/bin/sh\nexec %s -F /dev/null -q -p %s -i %s/key -o UserKnownHostsFile=/dev/null -o StrictHostKeyChecking=no "$@"\n' \
-		"$(command -v ssh)" $port "$PWD" >bin/ssh
-	chmod +x bin/ssh
-	if ! bin/ssh 127.0.0.1 true 2>err; then
-		kill "$(cat sshd.pid)"
-		skip "no way in by ssh here: $(head -n 1 err)"
-	fi
+	hosts_start $((20000 + $$ % 20000)) 1 || {
+		hosts_end
+		skip "no way in by ssh here: $(head -n 1 sshd.log)"
+	}
+	printf '%s 127.0.0.1\n' 0 1 >ranks
 	recipe 2 | sed "s:/opt/acctools/bin:$BIN:" >r.sh
 	grep -q -e --inline r.sh
 	PATH=$PWD/bin:$PATH run sh r.sh
-	kill "$(cat sshd.pid)"
+	hosts_end
 	[ "$status" -eq 1 ]
 	told
 }
@@ -90,51 +72,6 @@ needs() {
 	SLURM_ARRAY_TASK_ID=1 run -2 sh one.sh
 	run -1 sh all.sh
 	mv gone/rank1 dev/step0
-}
-
-# A Slurm of one node, that is this machine, with nothing outside of the folder.
-slurm_starts() {
-	local h
-	h=$(hostname -s)
-	mkdir -p slurm/state slurm/d
-	chmod 700 slurm
-	head -c 1024 /dev/urandom >slurm/key
-	chmod 400 slurm/key
-	munged --force --socket="$PWD/slurm/munge" --key-file="$PWD/slurm/key" --pid-file="$PWD/slurm/munge.pid" \
-		--log-file="$PWD/slurm/munge.log" --seed-file="$PWD/slurm/seed" >slurm/why 2>&1 || return 1
-	cat >slurm/slurm.conf <<-END
-		ClusterName=t
-		SlurmctldHost=$h(127.0.0.1)
-		SlurmUser=root
-		AuthType=auth/munge
-		AuthInfo=socket=$PWD/slurm/munge
-		StateSaveLocation=$PWD/slurm/state
-		SlurmdSpoolDir=$PWD/slurm/d
-		SlurmctldPidFile=$PWD/slurm/ctld.pid
-		SlurmdPidFile=$PWD/slurm/d.pid
-		SlurmctldPort=$((20000 + $$ % 10000))
-		SlurmdPort=$((30000 + $$ % 10000))
-		ProctrackType=proctrack/linuxproc
-		TaskPlugin=task/none
-		SchedulerType=sched/builtin
-		SelectType=select/cons_tres
-		NodeName=$h NodeAddr=127.0.0.1 CPUs=2 RealMemory=500 State=UNKNOWN
-		PartitionName=p Nodes=$h Default=YES State=UP OverSubscribe=FORCE
-	END
-	export SLURM_CONF=$PWD/slurm/slurm.conf
-	{ slurmctld && slurmd; } >slurm/why 2>&1 3>&- || return 1
-	for _ in $(seq 50); do
-		[ "$(sinfo -h -o %t 2>slurm/why)" != idle ] || break
-		sleep 0.2
-	done
-	# Containers may let it start, and no job of it.
-	timeout 30 srun -n 1 true 2>slurm/why
-}
-
-slurm_ends() {
-	for p in d ctld munge; do
-		[ ! -s slurm/$p.pid ] || kill "$(cat slurm/$p.pid)" 2>/dev/null || true
-	done
 }
 
 @test "acc-cluster: a Slurm array, and what waits for it" {

@@ -1,4 +1,5 @@
 /* Ranks that accfold has made one: a finding speaks of the op call and the rank that were recorded. */
+#include "judge/arrived.h"
 #include "judge/case.h"
 #include "judge/first_bad.h"
 #include "judge/traced.h"
@@ -241,9 +242,7 @@ look_at_gradient(struct acc_case *c, const struct acc_item *it, bool count, stru
 	int rc = acc_case_record(c, it, &r, e);
 	if (rc < 0)
 		return rc;
-	/* As recorded, or as measured. */
-	const bool known = acc_as_f64(acc_get(r, "b.", "stat.norm"), &norm) ||
-			   acc_as_f64(acc_get(r, "b.", "s.norm"), &norm);
+	const bool known = acc_side_norm(r, ACC_B, &norm);
 	bool gradient = false, unlaid = false;
 	for (int side = 0; side < 2; side++) {
 		const char *prefix = side == ACC_A ? "a." : "b.";

@@ -1,6 +1,8 @@
 /* Sums over ranks that accfold has made one: they are blamed for what they make of what is right. */
 #include "acc/say.h"
+#include "judge/arrived.h"
 #include "judge/case.h"
+#include "judge/cut.h"
 #include "judge/first_bad.h"
 
 #include <math.h>
@@ -147,25 +149,28 @@ say_apart(struct acc_case *c, struct acc_err *e)
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
-/* Gradients that are the bench's only by a factor, which nothing that is recorded multiplies by. */
+/* Gradients that are the bench's only by a factor, which nothing that is recorded multiplies by. Where something does, they
+ * come to the optimizer as the bench's, and are not counted. */
 struct unscaled {
 	uint32_t first, n; /* op calls */
 	double times;
 };
 
 static struct unscaled
-find_unscaled(struct acc_case *c)
+find_unscaled(struct acc_case *c, const struct acc_arrived *arrived)
 {
 	struct unscaled u = {.first = ACC_NOCALL, .times = NAN};
 	acc_case_rest(c);
 	for (uint32_t k = 0; k < c->ncall; k = acc_step(c, k)) {
 		struct acc_rec *r = c->call[k].backward ? doubted(c, k, "fold.unscaled") : NULL;
-		double scale = NAN;
-		if (r != NULL && u.n++ == 0) {
-			u.first = k;
-			acc_as_f64(acc_get(r, "a.", "fold.unscaled"), &scale);
-			u.times = 1 / scale;
-		}
+		double scale = NAN, norm = NAN;
+		if (r == NULL || !acc_as_f64(acc_get(r, "a.", "fold.unscaled"), &scale))
+			continue;
+		acc_side_norm(r, ACC_B, &norm);
+		if (acc_has_arrived(arrived, norm, 1 / scale) || u.n++ > 0)
+			continue;
+		u.first = k;
+		u.times = 1 / scale;
 	}
 	return u;
 }
@@ -332,7 +337,10 @@ acc_say_sums(struct acc_case *c, struct acc_err *e)
 	int rc = 0;
 	if (c->passed == 0 || !acc_is_folded(c))
 		return 0;
-	const struct unscaled u = find_unscaled(c);
+	struct acc_arrived arrived = {0};
+	rc = acc_find_arrived(c, &arrived, e);
+	const struct unscaled u = find_unscaled(c, &arrived);
+	acc_arrived_free(&arrived);
 	for (uint32_t i = 0; i < c->nfinding && rc == 0; i++) {
 		struct acc_finding *f = &c->finding[i];
 		if (strcmp(f->what, "culprit") != 0 || f->name == NULL)
@@ -357,5 +365,7 @@ acc_say_sums(struct acc_case *c, struct acc_err *e)
 	else if (rc == 0 && u.n > 0)
 		rc = say_unscaled(c, &u, e);
 	rc = rc < 0 ? rc : say_batches(c, e);
+	if (rc == 0 && acc_case_status(c) == 0)
+		rc = acc_say_cut(c, e);
 	return rc < 0 || culprit ? rc : say_loss(c, e);
 }

@@ -29,6 +29,7 @@ Usage: layouts.py OUT [--list] [--level 1|2] [--seed N] [NAME...]
     pos      each rank counts positions from 0"""
 import atexit
 import os
+import shutil
 import sys
 import tempfile
 import traceback
@@ -345,6 +346,10 @@ def run(rank, out, name, level, store):
 
 def record(out, name, level):
     """Each rank in a process of its own, that is forked here: its stacks are the program's alone."""
+    folder = os.path.join(out, name if level == 2 else f"{name}.1")
+    if os.path.exists(folder):
+        print(f"{folder} is there already", file=sys.stderr)
+        return False
     ranks, pids = ranks_of(name.partition("-")[0]), []
     with tempfile.TemporaryDirectory() as d:
         for rank in range(ranks):
@@ -361,7 +366,10 @@ def record(out, name, level):
                     sys.stderr.flush()
                     os._exit(status)
         if any([os.waitpid(pid, 0)[1] for pid in pids]):
-            sys.exit(f"{name}: a rank failed")
+            shutil.rmtree(folder, ignore_errors=True)
+            print(f"{folder}: a rank failed: not recorded", file=sys.stderr)
+            return False
+    return True
 
 
 def main():
@@ -378,9 +386,8 @@ def main():
         print(*names(), sep="\n")
         return
     out = words[0]
-    for name in words[1:] or [*names(), *sorted({bench(k) for k in FAULTS} - set(FAULTS))]:
-        for level in levels:
-            record(out, name, level)
+    wanted = words[1:] or [*names(), *sorted({bench(k) for k in FAULTS} - set(FAULTS))]
+    sys.exit(not all([record(out, name, level) for name in wanted for level in levels]))   # some faults stop their program
 
 
 if __name__ == "__main__":

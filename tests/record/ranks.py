@@ -5,8 +5,9 @@ Usage: ranks.py OUT NAME...
 A name is one, or a way and perhaps a fault of it behind a dash, with -1 for statistics only:
     ddp     DistributedDataParallel
     hand    each gradient summed over the ranks and divided by their number
+    group   as hand, of a group that is named; one.group: a process alone, whose group is itself
     tokens  as hand, of a loss that is a sum over tokens, divided by their number on all ranks times that of the ranks
-    lost    (hand, tokens) one weight's gradient is not summed
+    lost    (hand, group, tokens) one weight's gradient is not summed
     sum     (hand) they are not divided
     stale   rank 1 has one weight 5 % off
     kernel  rank 1's second product is 3 % off
@@ -57,7 +58,7 @@ def run(rank, out, name, store):
     level = 1 if name.endswith("-1") else 2
     way, _, fault = name[:-2].partition("-") if level == 1 else name.partition("-")
     ranks = 1 if way.startswith("one") else RANKS
-    if ranks > 1:
+    if ranks > 1 or way == "one.group":
         dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
     torch.manual_seed(4)
     net = Net(1.03 if fault == "kernel" and rank == 1 else 1.0)
@@ -75,11 +76,12 @@ def run(rank, out, name, store):
     accrecord.start_record(output_dir=os.path.join(out, name), record_level=level)
     loss = loss_of(model(tokens[part, :-1]), labels[part], way, fault, ranks)
     loss.backward()
-    if way in ("hand", "tokens"):
+    if way in ("hand", "tokens", "group", "one.group"):
+        group = dist.group.WORLD if way.endswith("group") else None
         for key, p in net.named_parameters():
             if fault == "lost" and key == "norm.weight":
                 continue
-            dist.all_reduce(p.grad)
+            dist.all_reduce(p.grad, **({} if group is None else {"group": group}))
             if fault != "sum":
                 p.grad.div_(ranks)
     optimizer.step()
