@@ -13,6 +13,16 @@ enum { BRIEF = 1024 };
  * more meshes the more ranks there are, and each would be tried on all calls. */
 enum { TRIED = 1 << 16, TRIED_LEAST = 256 };
 
+/* Does one rank of a reference reduce over ranks? Those that it has records of are it alone. */
+static bool
+reduces_alone(const struct acc_fold *f)
+{
+	for (uint32_t i = 0; i < f->reference.ncall; i++)
+		if (f->reference.call[i].sums && f->reference.call[i].late)
+			return true;
+	return false;
+}
+
 /* Steps and their ranks are the same for every mesh. */
 static const struct fold_mesh no_mesh = {.stages = 0, .micro = 1};
 
@@ -432,6 +442,7 @@ prepare(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
 	uint32_t groups = acc_fold_reference_ranks(f), given = f->groups, apart = f->apart;
 	f->groups = f->apart = 1;
 	f->whole &= groups > 1;
+	f->lone = groups == 1 && reduces_alone(f);
 	if (f->whole) {
 		int both = acc_fold_both(f, e);
 		if (both < 0)

@@ -119,9 +119,11 @@ acc_fold_factor(const struct acc_fold *f, const struct fold_call *k, const struc
 	/* A mean over all tokens is, where ranks average, one over a rank's share of them. What it makes is judged. */
 	if (!it->output && it->stat.count == 1 && f->both == NULL && !k->late)
 		return FOLD_OF_COPIES;
-	if (!acc_fold_many(f) || !k->late)
+	if (!(acc_fold_many(f) || f->lone) || !k->late)
 		return FOLD_NO_FACTOR;
-	const bool sums = f->groups > 1 || f->both != NULL || f->whole;
+	const bool sums = f->groups > 1 || f->both != NULL || f->whole || f->lone;
+	if (f->lone && !k->talks && !k->scales)
+		return FOLD_NO_FACTOR;
 	return sums && (k->talks || (k->scales && !it->output)) ? FOLD_OF_COPIES : FOLD_OF_PARTS;
 }
 
