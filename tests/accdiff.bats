@@ -579,6 +579,31 @@ with_own() { # program, script
 	run -2 accdiff fsdp.1 one-1
 }
 
+# ranks_group.tar.gz was made by
+#	python3 tests/record/ranks.py F group-1 one.group-1 group-lost-1     (PyTorch 2.15)
+@test "ranks of our own recording against a process that is alone in its group: of other members, and sums of more" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xzf "$DATA/ranks_group.tar.gz"
+	[ "$(accdump-read group-1 | accfmt --json | jq -c 'select(.pos == "group").value' | sort -u)" = "[0,1]" ]
+	[ "$(accdump-read one.group-1 | accfmt --json | jq -c 'select(.pos == "group").value' | sort -u)" = "[0]" ]
+	run -0 --separate-stderr accdiff group-1 one.group-1
+	[[ $output == "38 op calls compared: none adds more error"* && $output != *"keyword group"* && -z $stderr ]]
+	run -1 accdiff group-lost-1 one.group-1
+	[[ $output == *"Functional.layer_norm.0.backward: its output is the gradient of a weight that is the same on ranks 0 and 1, differs between them, and was given to no reduction"* ]]
+}
+
+# ranks_cut.tar.xz was made by
+#	python3 tests/record/meshes.py F --seed 203 --level 1 one tpfsdp tpfsdp-sum     (PyTorch 2.15; as one, cut and cut-sum)
+@test "ranks of our own recording: gradients that are added up, and then cut to a norm, are the bench's by no factor" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xJf "$DATA/ranks_cut.tar.xz"
+	run -0 accdiff cut one
+	[[ $output != *"multiplied by"* ]]
+	run -1 accdiff cut-sum one
+	# Its norm is 0.975296 on the bench, as torch recorded it, and cut at 0.5: 0.5 / (0.975296 + 1e-6).
+	[[ $output == *"Tensor.mul_.0.forward: the gradients are multiplied by 0.256332 before the optimizer is given them, the bench's by 0.512664: before that they are 2 times the bench's, all 30 of them"*"at meshes.py:238 in clip"* ]]
+}
+
 @test "--noise of a run's folder covers its weights, too" {
 	cd "$BATS_TEST_TMPDIR"
 	make() { # folder, second byte of the last, low bytes

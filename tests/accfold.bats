@@ -809,7 +809,8 @@ culprit() {
 	accfold -b one right | accfmt --json >found
 	accfold --layout layout -b one right | accfmt --json | diff found -
 	run -0 accdiff right one
-	[[ $output == *"300 op calls compared: none adds more error"* ]]
+	# Each micro-batch's gradient is divided later, and then cut to a norm.
+	[[ $output == *"300 op calls compared: none adds more error"* && $output != *"micro-batches add up"* ]]
 	run -1 accdiff sum one
 	[[ $output == *"Tensor.__rdiv__.0.forward"*"at meshes.py:236 in clip"* ]]
 	# Gradients that no rank reduces are in no layout the bench's: that all is right is no answer.

@@ -2,7 +2,7 @@ load ../helper
 # Layouts over gloo ranks as accrecord has them under today's PyTorch (tests/record/layouts.py), against one process.
 
 setup_file() {
-	"$PYTHON" -W ignore "$ROOT/tests/record/meshes.py" "$BATS_FILE_TMPDIR/meshes" --level 1 one tpdp tpfsdp hsdp tpdp-lost \
+	"$PYTHON" -W ignore "$ROOT/tests/record/meshes.py" "$BATS_FILE_TMPDIR/meshes" --level 1 one tpdp tpfsdp hsdp tpdp-lost tpfsdp-sum \
 		>"$BATS_FILE_TMPDIR/said" 2>&1 || { tail -n 20 "$BATS_FILE_TMPDIR/said"; return 1; }
 	"$PYTHON" -W ignore "$ROOT/tests/record/meshes.py" "$BATS_FILE_TMPDIR/full" one.bf16 fsdp.bf16 \
 		>"$BATS_FILE_TMPDIR/said" 2>&1 || { tail -n 20 "$BATS_FILE_TMPDIR/said"; return 1; }
@@ -66,4 +66,6 @@ setup() {
 @test "a mesh of two axes that is wrong: a product that is not summed" {
 	run -1 accdiff meshes/tpdp-lost.1 meshes/one.1
 	[[ $output == *Functional.linear.* ]]
+	run -1 accdiff meshes/tpfsdp-sum.1 meshes/one.1
+	[[ $output == *"before that they are 2 times the bench's"* ]]
 }
