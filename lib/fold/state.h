@@ -27,7 +27,7 @@ struct acc_fold {
 	uint32_t turns;
 	struct fold_mesh mesh; /* of a group */
 	bool whole;            /* the reference, too, becomes one rank */
-	bool lone;             /* it is one rank, and reduces over a group that is itself alone: the ranks' sums are of more */
+	bool lone; /* it is one rank, and reduces over a group that is itself alone: the ranks' sums are of more */
 	uint32_t brief; /* so many first op calls alone are matched: a mesh is chosen; 0: all */
 	/* Of the mesh that is tried: an end to it is no loss where it can explain less than `enough`; `most`: what any mesh of as
 	 * many stages and micro-batches may explain at most, as far as it was looked at. */

@@ -13,11 +13,13 @@ bool
 acc_side_norm(const struct acc_rec *r, int side, double *norm)
 {
 	const char *prefix = side == ACC_A ? "a." : "b.";
-	return acc_as_f64(acc_get(r, prefix, "stat.norm"), norm) || acc_as_f64(acc_get(r, prefix, "s.norm"), norm);
+	return acc_as_f64(acc_get(r, prefix, "stat.norm"), norm) ||
+	       acc_as_f64(acc_get(r, prefix, "s.norm"), norm);
 }
 
 static int
-look_at(struct acc_case *c, const struct acc_call *k, const struct acc_item *it, struct acc_arrived *a, struct acc_err *e)
+look_at(struct acc_case *c, const struct acc_call *k, const struct acc_item *it,
+	struct acc_arrived *a, struct acc_err *e)
 {
 	const bool steps = acc_call_steps_on(k, ACC_A) && acc_call_steps_on(k, ACC_B);
 	struct acc_rec *r;

@@ -23,8 +23,8 @@ struct cut {
 struct cuts {
 	struct cut of[2];
 	int64_t step;
-	uint32_t same; /* gradients that are the bench's */
-	double off;    /* the furthest of them */
+	uint32_t same;    /* gradients that are the bench's */
+	double off;       /* the furthest of them */
 	double square[2]; /* of each side's */
 	/* What both sides have of gradients as they were made, and what was compared of that: where a loss is scaled, and what
 	 * cuts takes it back, it is in no layout over the ranks. */
@@ -34,7 +34,8 @@ struct cuts {
 static bool
 multiplies(const struct acc_call *k)
 {
-	static const char *const names[] = {"Tensor.mul_.", "Torch._foreach_mul_.", "Tensor.__imul__."};
+	static const char *const names[] = {"Tensor.mul_.", "Torch._foreach_mul_.",
+		"Tensor.__imul__."};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (acc_str_starts(acc_str(acc_call_name(k)), names[i]))
 			return true;
@@ -50,7 +51,8 @@ element(struct acc_case *c, uint32_t item, const struct acc_rec *r, int side, st
 	double x = NAN;
 	if (shape == NULL || shape->type != ACC_V_INTS || shape->n != 0)
 		return NAN;
-	if (acc_as_f64(acc_get(r, prefix, "stat.max"), &x) || acc_as_f64(acc_get(r, prefix, "s.max"), &x))
+	if (acc_as_f64(acc_get(r, prefix, "stat.max"), &x) ||
+		acc_as_f64(acc_get(r, prefix, "s.max"), &x))
 		return x;
 	double *v = acc_read_elements(c, item, prefix, 1, 1, e);
 	x = v == NULL ? NAN : v[0];
@@ -79,7 +81,8 @@ look_at(struct acc_case *c, uint32_t item, struct cuts *t, struct acc_err *e)
 		t->made++;
 		t->compared += acc_is_measured(it);
 	}
-	if (it->kind != ACC_ITEM_TENSOR || !(steps || (!k->backward && multiplies(k))) || it->io != ACC_IO_IN)
+	if (it->kind != ACC_ITEM_TENSOR || !(steps || (!k->backward && multiplies(k))) ||
+		it->io != ACC_IO_IN)
 		return 0;
 	int rc = acc_case_record(c, it, &r, e);
 	if (rc < 0)
@@ -95,7 +98,8 @@ look_at(struct acc_case *c, uint32_t item, struct cuts *t, struct acc_err *e)
 		else
 			t->of[s].times += acc_str_is(pos, "0") || acc_str_starts(pos, "0.");
 	}
-	if (steps && it->sides == 3 && acc_is_measured(it) && acc_str_starts(acc_get_text(r, "b.", "pos"), "1.")) {
+	if (steps && it->sides == 3 && acc_is_measured(it) &&
+		acc_str_starts(acc_get_text(r, "b.", "pos"), "1.")) {
 		double a = NAN, b = NAN;
 		acc_side_norm(r, ACC_A, &a);
 		acc_side_norm(r, ACC_B, &b);
@@ -130,7 +134,8 @@ say(struct acc_case *c, const struct cuts *t, struct acc_err *e)
 		return 0;
 	const double times = b->factor / a->factor * sqrt(t->square[ACC_A] / t->square[ACC_B]);
 	/* What the optimizer is given must be the bench's, not that many times it. */
-	if (!is_count(times) || 2 * t->compared < t->made || t->same < b->given || !(t->off < fabs(times - 1) / 2))
+	if (!is_count(times) || 2 * t->compared < t->made || t->same < b->given ||
+		!(t->off < fabs(times - 1) / 2))
 		return 0;
 	struct acc_finding *f = acc_case_find(c, "culprit", e);
 	if (f == NULL)
@@ -144,12 +149,15 @@ say(struct acc_case *c, const struct cuts *t, struct acc_err *e)
 	f->value = times;
 	f->limit = 1;
 	f->bad = true;
-	f->text = src == NULL ? NULL
-			      : acc_say(&c->mem,
-					"%s: the gradients are multiplied by %g before the optimizer is given them, the bench's by %g:"
-					" before that they are %g times the bench's, all %u of them, which a cut to a norm hides."
-					" Are they added up over the ranks where the bench takes a mean, or is the loss scaled?%s%s",
-					f->name, a->factor, b->factor, times, a->given, src[0] != '\0' ? " at " : "", src);
+	f->text =
+		src == NULL
+			? NULL
+			: acc_say(&c->mem,
+				  "%s: the gradients are multiplied by %g before the optimizer is given them, the bench's by %g:"
+				  " before that they are %g times the bench's, all %u of them, which a cut to a norm hides."
+				  " Are they added up over the ranks where the bench takes a mean, or is the loss scaled?%s%s",
+				  f->name, a->factor, b->factor, times, a->given,
+				  src[0] != '\0' ? " at " : "", src);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
