@@ -167,6 +167,8 @@ void acc_seq_reject(struct seq *s);
 bool acc_seq_moves(const struct acc_index *ix, const struct call *c);
 /* Of other code, what has the same values: see seq_same.c. */
 int acc_seq_same(struct seq *s);
+/* How far the numbers that two calls give are apart, for their size; INFINITY: one of them is not known. */
+float acc_seq_apart(const struct call *x, const struct call *y);
 /* Does a call take this number? Numbers are traced by what they are. */
 bool acc_seq_takes_number(const struct acc_index *ix, const struct call *c, float number);
 /* Of whatever code, what one call gives, or it and some behind it. */

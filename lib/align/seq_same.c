@@ -2,6 +2,7 @@
  * log_softmax and gather. So calls whose results have the same values, each nobody else's, belong together,
  * whatever computes them, where no other pair says so of either. */
 #include "align/seq.h"
+#include "align/limits.h"
 #include "base/order.h"
 
 #include <math.h>
@@ -162,7 +163,8 @@ same_given(const struct seq *s, uint32_t x, uint32_t y, bool all)
 static bool
 gives(const struct call *z, const struct call *y)
 {
-	return is_known(z) && acc_seq_findable(y) && same(z, y) >= (z->count == 1 ? 20 : NEAR);
+	return is_known(z) && acc_seq_findable(y) &&
+	       (z->count == 1 ? acc_seq_apart(z, y) < LIMIT_SAME_LOSS : same(z, y) >= NEAR);
 }
 
 /* Does call z take what the maker gives? */

@@ -242,9 +242,8 @@ same_use(const struct view *p, const struct view *q, uint32_t x, uint32_t y)
 	return false;
 }
 
-/* How far two numbers are apart, for their size; INFINITY: one of them is not known. */
-static float
-apart(const struct call *x, const struct call *y)
+float
+acc_seq_apart(const struct call *x, const struct call *y)
 {
 	if (x->count != 1 || y->count != 1 || (x->liked & y->liked & 1 << ACC_LIKE_MAX) == 0)
 		return INFINITY;
@@ -267,7 +266,7 @@ end_of(const struct view *p, const struct view *q, uint32_t x, uint32_t lo, uint
 		if (same_use(p, q, x, k))
 			return k;
 		/* A loss stands beside others that are made on the way (smoothing that is off): the nearest is it. */
-		const float far = apart(&p->c[x], y);
+		const float far = acc_seq_apart(&p->c[x], y);
 		if (best != ACC_NOMATE && far < least &&
 			whole_of(&p->c[x], y) == whole_of(&p->c[x], &q->c[best]))
 			best = ACC_NOMATE;
@@ -421,7 +420,7 @@ same_number(const struct seq *s, uint32_t y)
 	for (uint32_t x = 0; x < s->na; x++)
 		if (s->a[x].count == 1 && !s->a[x].moves && s->ma[x] == ACC_NOMATE &&
 			whole_of(&s->b[y], &s->a[x]) != 0 &&
-			apart(&s->b[y], &s->a[x]) < LIMIT_SAME_LOSS)
+			acc_seq_apart(&s->b[y], &s->a[x]) < LIMIT_SAME_LOSS)
 			best = x;
 	return best;
 }
@@ -435,7 +434,7 @@ late_numbers(struct seq *s)
 		if (s->b[y].count != 1 || s->b[y].moves || s->b[y].like[ACC_LIKE_MAX] == 0 ||
 			(had != ACC_NOMATE &&
 				(s->how[had] != SEQ_FUSED_B ||
-					apart(&s->b[y], &s->a[had]) < LIMIT_SAME_LOSS)))
+					acc_seq_apart(&s->b[y], &s->a[had]) < LIMIT_SAME_LOSS)))
 			continue;
 		n++;
 		const uint32_t x = same_number(s, y);
@@ -505,7 +504,8 @@ ends_of_cells(struct seq *s)
 			continue;
 		n++;
 		const uint32_t last = last_of_cell(s, x);
-		if (last == x || (apart(&s->b[y], &s->a[last]) >= LIMIT_SAME_LOSS && goes_on(s, y)))
+		if (last == x ||
+			(acc_seq_apart(&s->b[y], &s->a[last]) >= LIMIT_SAME_LOSS && goes_on(s, y)))
 			continue;
 		s->ma[x] = ACC_NOMATE;
 		acc_seq_mate(s, last, y, SEQ_FUSED_B);

@@ -135,7 +135,7 @@ is_loss_scale(double times)
 static int
 say_gradients(struct scan *s, uint32_t *call, struct acc_err *e)
 {
-	const struct acc_case *c = s->c;
+	struct acc_case *c = s->c;
 	struct factor f = {.tensors = 0};
 	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
