@@ -98,9 +98,6 @@ bool acc_is_folded_side(struct acc_case *c, int side);
 /* Where nothing is bad: what optimizers are given was not compared where the layout of gradients is not known, which c->nothing
  * says. No answer is better than that all is right. */
 int acc_say_unlaid(struct acc_case *c, struct acc_err *e);
-/* Of such ranks: a sum over them that is lost, wrong or no mean is named in place of what takes or gives
- * its summands. */
-int acc_say_sums(struct acc_case *c, struct acc_err *e);
 /* --- update.c --- */
 /* n elements of one side, as doubles, of `most` at most. NULL: it has not so many, or they cannot be read. */
 double *acc_read_elements(struct acc_case *c, uint32_t item, const char *prefix, uint64_t n,

@@ -127,8 +127,9 @@ is_count(double x)
 }
 
 static int
-say(struct acc_case *c, const struct cuts *t, struct acc_err *e)
+say(struct scan *s, const struct cuts *t, struct acc_err *e)
 {
+	struct acc_case *c = s->c;
 	const struct cut *a = &t->of[ACC_A], *b = &t->of[ACC_B];
 	if (!is_cut(a) || !is_cut(b))
 		return 0;
@@ -137,18 +138,17 @@ say(struct acc_case *c, const struct cuts *t, struct acc_err *e)
 	if (!is_count(times) || 2 * t->compared < t->made || t->same < b->given ||
 		!(t->off < fabs(times - 1) / 2))
 		return 0;
-	struct acc_finding *f = acc_case_find(c, "culprit", e);
+	struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_cut_gradients, "culprit", "scale",
+		e);
 	if (f == NULL)
-		return ACC_ENOMEM;
+		return e->code;
 	const struct acc_call *k = &c->call[a->first];
 	const char *src = acc_say_source(c, k, &f->stack, e);
 	f->name = acc_call_name(k);
 	f->step = k->step;
 	f->rank = INT64_MIN;
-	f->rule = "scale";
 	f->value = times;
 	f->limit = 1;
-	f->bad = true;
 	f->text =
 		src == NULL
 			? NULL
@@ -162,8 +162,9 @@ say(struct acc_case *c, const struct cuts *t, struct acc_err *e)
 }
 
 int
-acc_say_cut(struct acc_case *c, struct acc_err *e)
+acc_say_cut(struct scan *s, struct acc_err *e)
 {
+	struct acc_case *c = s->c;
 	const struct cuts none = {.step = INT64_MIN};
 	struct cuts t = none;
 	int rc = 0;
@@ -173,11 +174,11 @@ acc_say_cut(struct acc_case *c, struct acc_err *e)
 		if (call == ACC_NOCALL)
 			continue;
 		if (c->call[call].step != t.step) {
-			rc = say(c, &t, e);
+			rc = say(s, &t, e);
 			t = none;
 			t.step = c->call[call].step;
 		}
 		rc = rc < 0 ? rc : look_at(c, i, &t, e);
 	}
-	return rc < 0 ? rc : say(c, &t, e);
+	return rc < 0 ? rc : say(s, &t, e);
 }

@@ -537,7 +537,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0)
 		rc = acc_say_lost(&s, e);
 	if (rc == 0)
-		rc = acc_say_sums(c, e);
+		rc = acc_say_sums(&s, e);
 	if (rc == 0)
 		rc = acc_say_rest(c, e);
 	if (rc == 0)

@@ -331,8 +331,9 @@ say_batches(struct acc_case *c, struct acc_err *e)
 }
 
 int
-acc_say_sums(struct acc_case *c, struct acc_err *e)
+acc_say_sums(struct scan *s, struct acc_err *e)
 {
+	struct acc_case *c = s->c;
 	bool culprit = false, blamed = false;
 	int rc = 0;
 	if (c->passed == 0 || !acc_is_folded(c))
@@ -366,6 +367,6 @@ acc_say_sums(struct acc_case *c, struct acc_err *e)
 		rc = say_unscaled(c, &u, e);
 	rc = rc < 0 ? rc : say_batches(c, e);
 	if (rc == 0 && acc_case_status(c) == 0)
-		rc = acc_say_cut(c, e);
+		rc = acc_say_cut(s, e);
 	return rc < 0 || culprit ? rc : say_loss(c, e);
 }

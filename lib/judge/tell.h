@@ -54,6 +54,11 @@ int acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e);
  * device alone, and a sine or cosine takes others; 0; < 0. */
 int acc_say_angle(struct scan *s, uint32_t *call, struct acc_err *e);
 
+/* --- summed.c --- */
+/* Of ranks that accfold made one: a sum over them that is lost, wrong or no mean is named in place of what takes or gives its
+ * summands. */
+int acc_say_sums(struct scan *s, struct acc_err *e);
+
 /* --- lost.c --- */
 /* Findings `missing`, rule reduction: at the end of what one side makes of a value stands a communication, or a division
  * by the number of ranks, that the other side does not call. */

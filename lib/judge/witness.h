@@ -75,6 +75,8 @@
 		"weights that agree before the step of an optimizer agree behind it") \
 	WITNESS(scaled_loss, PROGRAMS, ELEMENTS, ACCUSES, \
 		"the loss is what the bench's op call gives, and no multiple of it") \
+	WITNESS(cut_gradients, PROGRAMS, NOTHING, ACCUSES, \
+		"what gradients are multiplied by before the optimizer is the bench's, too") \
 	WITNESS(lost_reduction, PROGRAMS, NOTHING, ACCUSES, \
 		"what the ranks of one side join, those of the other do, too") \
 	WITNESS(other_constant, PROGRAMS, NOTHING, DOUBTS, \
