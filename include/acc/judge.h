@@ -126,7 +126,7 @@ struct acc_item {
 	bool ordered : 1; /* of two programs, an input that nobody computed, and the other side has the
 	                   * same numbers, in whatever order */
 	bool mask : 1;    /* floats that are 0 or 1 on both sides, as their statistics show */
-	bool blind : 1;   /* known by an L1 norm or an exclusive or alone: places do not show, nor do signs */
+	bool blind : 1; /* known by an L1 norm or an exclusive or alone: places do not show, nor do signs */
 	bool open : 1;    /* the audit of side A leaves out elements that differ */
 	bool doubted : 1; /* accaudit doubts it: it may be right by design */
 	bool weight : 1;  /* a parameter, or an input where operators take one */

@@ -19,7 +19,7 @@ acc_side_norm(const struct acc_rec *r, int side, double *norm)
 
 static int
 look_at(struct acc_case *c, const struct acc_call *k, const struct acc_item *it,
-	struct acc_arrived *a, struct acc_err *e)
+	struct acc_stepped *a, struct acc_err *e)
 {
 	const bool steps = acc_call_steps_on(k, ACC_A) && acc_call_steps_on(k, ACC_B);
 	struct acc_rec *r;
@@ -30,7 +30,7 @@ look_at(struct acc_case *c, const struct acc_call *k, const struct acc_item *it,
 	int rc = acc_case_record(c, it, &r, e);
 	if (rc < 0 || !acc_side_norm(r, ACC_B, &norm) || !(norm > 0))
 		return rc < 0 ? rc : 0;
-	const struct acc_came one = {.norm = norm, .off = it->rms};
+	const struct acc_step_norm one = {.norm = norm, .off = it->rms};
 	if (!steps && !ACC_ROOM(a->factor, a->factors, a->nfactor + 1, e))
 		return e->code;
 	if (!steps)
@@ -45,7 +45,7 @@ look_at(struct acc_case *c, const struct acc_call *k, const struct acc_item *it,
 }
 
 int
-acc_find_arrived(struct acc_case *c, struct acc_arrived *a, struct acc_err *e)
+acc_find_arrived(struct acc_case *c, struct acc_stepped *a, struct acc_err *e)
 {
 	acc_case_rest(c);
 	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
@@ -58,11 +58,11 @@ acc_find_arrived(struct acc_case *c, struct acc_arrived *a, struct acc_err *e)
 }
 
 void
-acc_arrived_free(struct acc_arrived *a)
+acc_arrived_free(struct acc_stepped *a)
 {
 	free(a->gradient);
 	free(a->factor);
-	*a = (struct acc_arrived){0};
+	*a = (struct acc_stepped){0};
 }
 
 /* As good as equal: nearer to 1 than to that many times it. */
@@ -73,12 +73,12 @@ excludes(double off, double times)
 }
 
 bool
-acc_has_arrived(const struct acc_arrived *a, double norm, double times)
+acc_has_arrived(const struct acc_stepped *a, double norm, double times)
 {
 	/* What a product in f32 rounds, and a sum of squares in another order. */
 	const double same = 1e-5;
 	for (uint32_t i = 0; i < a->ngradient; i++) {
-		const struct acc_came *g = &a->gradient[i];
+		const struct acc_step_norm *g = &a->gradient[i];
 		if (!excludes(g->off, times))
 			continue;
 		if (fabs(g->norm - norm) <= same * norm)

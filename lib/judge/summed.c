@@ -157,7 +157,7 @@ struct unscaled {
 };
 
 static struct unscaled
-find_unscaled(struct acc_case *c, const struct acc_arrived *arrived)
+find_unscaled(struct acc_case *c, const struct acc_stepped *arrived)
 {
 	struct unscaled u = {.first = ACC_NOCALL, .times = NAN};
 	acc_case_rest(c);
@@ -338,7 +338,7 @@ acc_say_sums(struct scan *s, struct acc_err *e)
 	int rc = 0;
 	if (c->passed == 0 || !acc_is_folded(c))
 		return 0;
-	struct acc_arrived arrived = {0};
+	struct acc_stepped arrived = {0};
 	rc = acc_find_arrived(c, &arrived, e);
 	const struct unscaled u = find_unscaled(c, &arrived);
 	acc_arrived_free(&arrived);
