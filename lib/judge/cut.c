@@ -9,6 +9,7 @@
 #include "acc/base.h"
 #include "judge/arrived.h"
 #include "judge/item.h"
+#include "judge/root.h"
 #include "judge/traced.h"
 
 /* Of one side, in one step: the one-element tensor that as many gradients are multiplied by as the optimizer is given. */
@@ -40,24 +41,6 @@ multiplies(const struct acc_call *k)
 		if (acc_str_starts(acc_str(acc_call_name(k)), names[i]))
 			return true;
 	return false;
-}
-
-/* The one element of a record's tensor on a side; NAN. */
-static double
-element(struct acc_case *c, uint32_t item, const struct acc_rec *r, int side, struct acc_err *e)
-{
-	const char *prefix = side == ACC_A ? "a." : "b.";
-	const struct acc_val *shape = acc_get(r, prefix, "shape");
-	double x = NAN;
-	if (shape == NULL || shape->type != ACC_V_INTS || shape->n != 0)
-		return NAN;
-	if (acc_as_f64(acc_get(r, prefix, "stat.max"), &x) ||
-		acc_as_f64(acc_get(r, prefix, "s.max"), &x))
-		return x;
-	double *v = acc_read_elements(c, item, prefix, 1, 1, e);
-	x = v == NULL ? NAN : v[0];
-	free(v);
-	return x;
 }
 
 static void
@@ -94,7 +77,7 @@ look_at(struct acc_case *c, uint32_t item, struct cuts *t, struct acc_err *e)
 		if (steps)
 			t->of[s].given += acc_str_starts(pos, "1.");
 		else if (acc_str_is(pos, "1"))
-			see_factor(&t->of[s], it->call, element(c, item, r, s, e));
+			see_factor(&t->of[s], it->call, acc_element(c, item, r, s, e));
 		else
 			t->of[s].times += acc_str_is(pos, "0") || acc_str_starts(pos, "0.");
 	}

@@ -5,7 +5,7 @@ Usage: make_reduction.py OUT    (torch; PYTHONPATH=python, ACCREC_LIBRARY as acc
     tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n >reduction.tar.gz
 
 mean, and the same value otherwise: summed (sum / n), each (none, then mean); and not the same: half of it, less (sum / (n - 1)),
-scaled (times 1024, as loss scaling does)."""
+plus (with a term for the logits), scaled (times 1024, as loss scaling does)."""
 import os
 import sys
 
@@ -20,6 +20,7 @@ LOSSES = {
     "each": lambda h, y: F.cross_entropy(h, y, reduction="none").mean(),
     "half": lambda h, y: F.cross_entropy(h, y) / 2,
     "less": lambda h, y: F.cross_entropy(h, y, reduction="sum") / (len(y) - 1),
+    "plus": lambda h, y: F.cross_entropy(h, y) + 0.1 * h.pow(2).sum(),
     "scaled": lambda h, y: F.cross_entropy(h, y) * 1024,
 }
 
