@@ -13,7 +13,6 @@
 
 #include "judge/case.h"
 #include "judge/parting.h"
-#include "judge/root.h"
 
 /* The gradient of the loss is made of what the forward pass gave, and recorders may leave out the
  * call that makes it: nothing before it in the backward pass shows its error, but the end of the
@@ -477,8 +476,6 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_say_shards(&s, &stretch.call, e);
 	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL && stretch.call == ACC_NOCALL)
 		rc = acc_say_reduced(&s, &stretch.call, e);
-	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL && stretch.call == ACC_NOCALL)
-		rc = acc_say_root(&s, &stretch.call, e);
 	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL && stretch.call == ACC_NOCALL)
 		rc = acc_say_unfed(&s, &stretch.call, e);
 	if (rc > 0) {

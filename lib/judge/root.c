@@ -114,7 +114,7 @@ find(struct acc_case *c, int side, struct root *r, struct acc_err *e)
 }
 
 int
-acc_say_root(struct scan *s, uint32_t *call, struct acc_err *e)
+acc_say_root(struct scan *s, struct acc_err *e)
 {
 	struct acc_case *c = s->c;
 	struct root a, b;
@@ -144,6 +144,5 @@ acc_say_root(struct scan *s, uint32_t *call, struct acc_err *e)
 		" gives: another loss, though all that was compared before agrees%s%s",
 		where, f->name, a.loss, k->key[ACC_A], b.loss, c->call[b.call].key[ACC_B],
 		src[0] != '\0' ? "; at " : "", src);
-	*call = a.call;
-	return f->text == NULL ? acc_nomem(e) : 1;
+	return f->text == NULL ? acc_nomem(e) : 0;
 }
