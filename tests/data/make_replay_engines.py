@@ -59,6 +59,7 @@ def ggml(run):
     """As examples/engines/llama_cb_eval.h records them; scores of two heads to one of the keys, as of grouped queries."""
     r, ints = torch.randn, torch.tensor
     run("RMS_NORM", lambda x: x * (x.square().mean(-1, keepdim=True) + 0.1).rsqrt(), [r(2, 3, 8)], eps=0.1)
+    run("NORM", lambda x: F.layer_norm(x, (8,), eps=0.1), [r(2, 3, 8)], eps=0.1)
     run("MUL_MAT", lambda w, x: x @ w.repeat_interleave(2, 0).transpose(1, 2), [r(2, 5, 8), r(4, 3, 8)])
     run("MUL_MAT", lambda w, x: x @ w.repeat_interleave(3, 1).transpose(2, 3), [r(2, 1, 5, 8), r(2, 3, 2, 8)])
     mask = torch.zeros(3, 5).masked_fill(torch.ones(3, 5).triu(2).bool(), -torch.inf)
