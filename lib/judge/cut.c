@@ -104,9 +104,8 @@ is_cut(const struct cut *t)
 static bool
 is_count(double x)
 {
-	const double near = 0.01;
 	x = x < 1 ? 1 / x : x;
-	return round(x) >= 2 && fabs(x - round(x)) < near * x;
+	return round(x) >= 2 && fabs(x - round(x)) < LIMIT_CUT_COUNT * x;
 }
 
 static int
