@@ -36,8 +36,8 @@ of_engine(struct acc_str name)
 	return name;
 }
 
-const struct acc_op *
-acc_op_find(struct acc_str op)
+static const struct acc_op *
+search(struct acc_str op)
 {
 	struct acc_str name = of_engine(acc_op_name(op)), own = own_name(op, name);
 	const struct acc_op *found = NULL;
@@ -51,8 +51,27 @@ acc_op_find(struct acc_str op)
 	/* Each model of transformers has a class of its own for it. */
 	static const char any[] = "*RMSNorm";
 	if (found == NULL && acc_op_is_module(op) && acc_str_ends(name, any + 1))
-		return acc_op_find(acc_str(any));
+		return search(acc_str(any));
 	return found;
+}
+
+/* Arguments of one call ask for it in turn, and all rows are gone through where none has its name. */
+const struct acc_op *
+acc_op_find(struct acc_str op)
+{
+	static _Thread_local struct {
+		char name[64];
+		uint32_t n;
+		const struct acc_op *row;
+	} last;
+	if (op.n == 0 || op.n > sizeof last.name)
+		return search(op);
+	if (op.n != last.n || memcmp(op.p, last.name, op.n) != 0) {
+		last.row = search(op);
+		memcpy(last.name, op.p, op.n);
+		last.n = op.n;
+	}
+	return last.row;
 }
 
 const struct acc_op *
