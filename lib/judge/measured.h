@@ -18,7 +18,7 @@
 	MEASURED(equal_weight, 26, 26) \
 	MEASURED(equal_argument, 36, 42) \
 	MEASURED(parted_programs, 179, 237) \
-	MEASURED(program_end, 8, 14) \
+	MEASURED(program_end, 9, 15) \
 	MEASURED(shards, 12, 12) \
 	MEASURED(unfed, 1, 1)
 
