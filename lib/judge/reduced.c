@@ -116,20 +116,23 @@ is_other(struct scan *s, uint32_t item, struct factor *f, struct acc_err *e)
 			.off = off,
 			.first = it->call,
 			.last = ACC_NOCALL};
-	if (!(fabs(times / f->times - 1) <= off + f->off) || !(fabs(times - 1) > LIMIT_JUMP * off))
+	if (!(fabs(times / f->times - 1) <= off + f->off) || !(fabs(log(times)) > LIMIT_JUMP * off))
 		return 1;
+	if (off < f->off) { /* what tells it best */
+		f->times = times;
+		f->off = off;
+	}
 	f->calls += it->call != f->last;
 	f->last = it->call;
 	f->tensors++;
 	return 0;
 }
 
-/* Loss scaling multiplies by a power of two, 128 at least, and divides behind the backward pass. */
-static bool
-is_loss_scale(double times)
+bool
+acc_is_loss_scale(double times, double off)
 {
-	int k;
-	return frexp(times > 1 ? times : 1 / times, &k) == 0.5 && k - 1 >= LIMIT_LOSS_SCALE;
+	const double k = rint(log2(times));
+	return fabs(k) >= LIMIT_LOSS_SCALE && fabs(times / exp2(k) - 1) <= off;
 }
 
 static int
@@ -153,7 +156,7 @@ say_gradients(struct scan *s, uint32_t *call, struct acc_err *e)
 	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
 	if (src == NULL || where == NULL)
 		return acc_nomem(e);
-	const bool scale = is_loss_scale(f.times);
+	const bool scale = acc_is_loss_scale(f.times, f.off);
 	struct acc_finding *g = acc_witness_find(s, ACC_WITNESS_scaled_loss,
 		scale ? "warning" : "difference", "scaled-loss", e);
 	if (g == NULL)

@@ -124,12 +124,13 @@ acc_say_root(struct scan *s, struct acc_err *e)
 	const double off = fabs(a.loss - b.loss) / fmax(fabs(a.loss), fabs(b.loss));
 	if (a.n != 1 || b.n != 1 || !(off > limit))
 		return 0;
+	const bool scale = acc_is_loss_scale(a.loss / b.loss, limit);
 	const struct acc_call *k = &c->call[a.call];
 	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
 	if (src == NULL || where == NULL)
 		return acc_nomem(e);
-	struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_program_end, "difference",
-		"program", e);
+	struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_program_end,
+		scale ? "warning" : "difference", "program", e);
 	if (f == NULL)
 		return e->code;
 	f->name = acc_call_name(k);
@@ -137,12 +138,14 @@ acc_say_root(struct scan *s, struct acc_err *e)
 	f->step = k->step;
 	f->rank = k->rank;
 	f->seq = k->seq;
+	f->bad &= !scale;
+	f->doubtful = !f->bad;
 	f->value = off;
 	f->limit = limit;
 	f->text = acc_say(acc_mem(s),
 		"%s%s: the backward pass begins with %.6g on the device, which %s gives, and with %.6g on the bench, which %s"
-		" gives: another loss, though all that was compared before agrees%s%s",
+		" gives: another loss%s, though all that was compared before agrees%s%s",
 		where, f->name, a.loss, k->key[ACC_A], b.loss, c->call[b.call].key[ACC_B],
-		src[0] != '\0' ? "; at " : "", src);
+		scale ? ", as loss scaling makes it" : "", src[0] != '\0' ? "; at " : "", src);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }

@@ -124,6 +124,8 @@ bool acc_call_steps_on(const struct acc_call *k, int side);
 int acc_substitute_apart(struct scan *s, uint32_t *chosen, struct acc_err *e);
 /* reduced.c: finding of a loss that agrees, and is scaled behind it to another reduction's. 1: made, 0 or < 0. */
 int acc_say_reduced(struct scan *s, uint32_t *call, struct acc_err *e);
+/* Loss scaling multiplies by a power of two, 128 at least, and divides behind the backward pass: is this one, to `off` of it? */
+bool acc_is_loss_scale(double times, double off);
 /* What torch calls the argument at a place: by its number in the signature, or as it is. */
 struct acc_str acc_default_name(struct acc_str op, struct acc_str pos);
 /* Is it what torch's function has at that place, or by that name, where it is not given? */
