@@ -85,6 +85,7 @@ walk_call(struct scan *s, uint32_t call)
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it))
 			continue;
 		g.inputs++;
+		g.part |= it->part != 0;
 		if (paired && acc_comparable(s, it) && acc_alike(s, k, it, unit)) {
 			rc = acc_judge_input(s, call, i, unit, &g);
 			g.heard++;
@@ -114,8 +115,10 @@ walk_call(struct scan *s, uint32_t call)
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || acc_is_input(it))
 			continue;
+		/* A sum over the share that one side has is none over all. */
+		const bool share = g.part && it->part == 0 && it->rms > 0;
 		if (paired && acc_comparable(s, it) && acc_alike(s, k, it, unit) &&
-			!acc_is_of_view(s, call, i) && !(g.unwritten && it->rms > 0)) {
+			!acc_is_of_view(s, call, i) && !(g.unwritten && it->rms > 0) && !share) {
 			rc = acc_judge_output(s, call, i, unit, &g, &worst);
 			compared = true;
 			if (!it->exact && !isinf(it->rms))
@@ -135,7 +138,7 @@ walk_call(struct scan *s, uint32_t call)
 			if (it->apart && !s->learning && recompute_too(s, call, i) < 0)
 				return ACC_ENOMEM;
 			alone |= it->sides != 3;
-			if (paired && !it->apart && it->sides == 3)
+			if (paired && !it->apart && it->sides == 3 && !share)
 				worst = fmax(worst, 1);
 			rc = acc_judge_alone(s, call, i, &g);
 		}
