@@ -17,6 +17,7 @@ struct extent {
 	uint32_t benchs;    /* and of the bench */
 	double error;       /* of what that one gives, */
 	double by_elements; /* and of that what was compared by elements; -1: nothing */
+	double into;        /* and by elements of what went into it; -1: nothing */
 	double noise; /* of what that one gives, as a second run of the bench shows it; 0: nothing did */
 	double head_noise; /* the same of head */
 	uint32_t forward;  /* forward calls of the device */
@@ -52,7 +53,7 @@ look(const struct scan *s, uint32_t call, bool back, struct extent *x)
 	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
 	bool compared = false;
-	double error = -1, by_elements = -1, noise = 0;
+	double error = -1, by_elements = -1, into = -1, noise = 0;
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR)
@@ -67,6 +68,8 @@ look(const struct scan *s, uint32_t call, bool back, struct extent *x)
 		if (acc_is_output(it) && it->measure == ACC_BY_TENSOR && !it->exact &&
 			it->count > 1)
 			by_elements = fmax(by_elements, it->rms);
+		if (acc_is_input(it) && it->measure == ACC_BY_TENSOR && !it->exact && it->count > 1)
+			into = fmax(into, it->rms);
 	}
 	x->calls++;
 	x->compared += compared;
@@ -89,6 +92,7 @@ look(const struct scan *s, uint32_t call, bool back, struct extent *x)
 	x->last = call;
 	x->error = error;
 	x->by_elements = by_elements;
+	x->into = into;
 	x->noise = noise;
 	x->behind = x->benchs = 0;
 }
@@ -180,6 +184,13 @@ limit_of(struct scan *s, const struct extent *x, double *limit, struct acc_err *
 	return rc;
 }
 
+/* A sum that is divided behind it ends alike. */
+static bool
+is_cleared(const struct scan *s, uint32_t call)
+{
+	return s->cleared != NULL && s->cleared[call];
+}
+
 /* What agrees where it was compared, but ends elsewhere, is not the same network. A loss tells little: of weights
  * that nobody trained all have nearly the same one. What the last weight gives tells, by elements. */
 static int
@@ -196,11 +207,12 @@ say_end(struct scan *s, struct extent *x, struct acc_err *e)
 		x->error = x->head_error;
 	} else if (ends && x->by_elements > fmax(limit, x->noise)) {
 		x->error = x->by_elements;
+	} else if (fmin(x->into, x->error) > fmax(limit, x->noise) && !is_cleared(s, x->last)) {
+		; /* neither what the end is made of agrees, nor the number that it is */
 	} else {
 		limit = acc_unit_low(s->unit) ? LIMIT_HEALED : LIMIT_PROGRAM_END;
-		/* A sum that is divided behind it ends alike. */
 		if (x->last == ACC_NOCALL || !(x->error > fmax(limit, x->noise)) || x->apart == 0 ||
-			(s->cleared != NULL && s->cleared[x->last]))
+			is_cleared(s, x->last))
 			return 0;
 	}
 	uint32_t begins;
@@ -280,7 +292,7 @@ int
 acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 {
 	struct acc_case *c = s->c;
-	struct extent x = {.last = ACC_NOCALL, .head = ACC_NOCALL, .head_error = -1};
+	struct extent x = {.last = ACC_NOCALL, .head = ACC_NOCALL, .head_error = -1, .into = -1};
 	bool back = false;
 	uint32_t bench = 0; /* its op calls: kernels are many for one */
 	if (!s->two)
