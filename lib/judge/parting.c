@@ -6,6 +6,23 @@
 
 #include "judge/limits.h"
 
+/* What a step gives leads to the end; and is taken there though the other side has it not. */
+enum { LEADS = 1, OTHER = 2 };
+
+/* Who gave what a step of the stretch takes, and the other side has not: part of it, too, though something else that is
+ * made of it agrees, as behind a norm, which hides a factor. */
+static void
+mark_others(const struct parting *p, const struct part_side *d, uint32_t step, uint8_t *mark)
+{
+	const struct part_step *s = &d->step[step];
+	for (uint32_t i = s->value; i < s->value + s->n; i++) {
+		const struct part_value *v = &d->value[i];
+		if (!v->out && v->met && v->count > 1 && v->maker != ACC_NOCALL && !v->bridged &&
+			!d->step[v->maker].constant && !acc_part_agrees(p, v))
+			mark[v->maker] |= OTHER;
+	}
+}
+
 /* The lost calls that lead to the end, that one left out. */
 static void
 mark_stretch(const struct parting *p, int side, uint8_t *mark)
@@ -13,12 +30,15 @@ mark_stretch(const struct parting *p, int side, uint8_t *mark)
 	const struct part_side *d = &p->side[side];
 	memset(mark, 0, d->nstep);
 	if (p->end[side] != ACC_NOCALL)
-		acc_part_mark_makers(d, p->end[side], mark, 1);
+		acc_part_mark_makers(d, p->end[side], mark, LEADS);
 	for (uint32_t i = d->nstep; i-- > 0;) {
 		struct part_step *s = &d->step[i];
-		s->in = s->lost && (mark[i] != 0 || p->end[side] == ACC_NOCALL);
-		if (s->in)
-			acc_part_mark_makers(d, i, mark, 1);
+		s->in = (s->lost && (mark[i] != 0 || p->end[side] == ACC_NOCALL)) ||
+			(mark[i] & OTHER) != 0;
+		if (!s->in)
+			continue;
+		acc_part_mark_makers(d, i, mark, LEADS);
+		mark_others(p, d, i, mark);
 	}
 }
 
@@ -143,10 +163,9 @@ measure(struct parting *p, bool heads)
 	if (heads)
 		find_heads(p, head);
 	for (int s = 0; s < 2; s++)
-		out[s] = heads ? given_by(&p->side[s], head[s])
-			 : p->end[s] == ACC_NOCALL
-				 ? given_by(&p->side[s], acc_part_end_of(&p->side[s]))
-				 : acc_part_taken(&p->side[s], p->end[s]);
+		out[s] = heads                     ? given_by(&p->side[s], head[s])
+			 : p->end[s] == ACC_NOCALL ? given_by(&p->side[s], p->side[s].end)
+						   : acc_part_taken(&p->side[s], p->end[s]);
 	if (p->empty)
 		out[ACC_A] = computed(p);
 	if (out[ACC_A] == NULL || out[ACC_B] == NULL)
@@ -188,7 +207,7 @@ is_fed(const struct parting *p)
 			known |= !v->leaf;
 			continue;
 		}
-		if (v->maker != ACC_NOCALL && !a->step[v->maker].lost)
+		if (v->maker != ACC_NOCALL && !a->step[v->maker].in)
 			return false;
 		unknown |= v->maker == ACC_NOCALL;
 	}
@@ -418,8 +437,8 @@ acc_part_is_long(const struct parting *p)
 bool
 acc_part_is_plain(const struct parting *p)
 {
-	const struct part_value *x = given_by(&p->side[ACC_A], acc_part_end_of(&p->side[ACC_A])),
-				*y = given_by(&p->side[ACC_B], acc_part_end_of(&p->side[ACC_B]));
+	const struct part_value *x = given_by(&p->side[ACC_A], p->side[ACC_A].end),
+				*y = given_by(&p->side[ACC_B], p->side[ACC_B].end);
 	return p->low || (x != NULL && y != NULL && isfinite(acc_part_off(x, y)));
 }
 

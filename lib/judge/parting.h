@@ -23,6 +23,7 @@ struct part_value {
 	uint32_t naxes;
 	uint32_t maker; /* of an input, the step that gave it, or may have: ACC_NOCALL: none did */
 	bool real;      /* floats, that are not all the same */
+	bool met;       /* the other side has some of as many elements */
 	bool twin; /* no such floats, and the other side has the same elements in the same order */
 	bool out;
 	bool taken;   /* an output that another step takes */
@@ -47,6 +48,7 @@ struct part_step {
 	bool first;    /* lost, though all that it takes agrees or nobody computed it */
 	bool in;       /* part of the stretch */
 	bool constant; /* made of numbers that stand in the program */
+	bool gradient; /* a backward call belongs to it */
 };
 
 struct part_side {
@@ -54,6 +56,7 @@ struct part_side {
 	struct part_step *step;
 	uint32_t nvalue, nstep;
 	size_t value_cap, step_cap;
+	uint32_t end; /* the step that the forward pass ends in; ACC_NOCALL: none gives floats */
 };
 
 struct parting {
@@ -92,8 +95,6 @@ double acc_part_off(const struct part_value *x, const struct part_value *y);
 bool acc_part_computes(const struct parting *p, int side, uint32_t step);
 
 /* --- parting_end.c --- */
-/* The last step that gives floats: where the forward pass ends. ACC_NOCALL: none does. */
-uint32_t acc_part_end_of(const struct part_side *d);
 /* Mark whoever gave what a step takes. */
 void acc_part_mark_makers(const struct part_side *d, uint32_t step, uint8_t *mark, uint8_t as);
 /* Which steps of a side are lost, and which of them first; mark: room for a byte a step. */

@@ -26,15 +26,46 @@ acc_part_agrees(const struct parting *p, const struct part_value *v)
 		       v->rms > fmax(LIMIT_MARGIN * p->may, v->noise));
 }
 
-/* The last step that gives floats: where the forward pass ends. ACC_NOCALL: none does. */
-uint32_t
-acc_part_end_of(const struct part_side *d)
+/* Mark whoever gave what this step takes. */
+void
+acc_part_mark_makers(const struct part_side *d, uint32_t step, uint8_t *mark, uint8_t as)
+{
+	const struct part_step *s = &d->step[step];
+	for (uint32_t i = s->value; i < s->value + s->n; i++)
+		if (d->value[i].maker != ACC_NOCALL)
+			mark[d->value[i].maker] |= as;
+}
+
+/* The last step that gives floats, and of which this holds. ACC_NOCALL: there is none. */
+static uint32_t
+last_of(const struct part_side *d, bool with_gradient)
 {
 	for (uint32_t i = d->nstep; i-- > 0;)
 		for (uint32_t j = d->step[i].value; j < d->step[i].value + d->step[i].n; j++)
-			if (d->value[j].out && d->value[j].real)
+			if (d->value[j].out && d->value[j].real &&
+				(!with_gradient || d->step[i].gradient))
 				return i;
 	return ACC_NOCALL;
+}
+
+/* Is step `to` made of what step `from` gives? mark: room for a byte a step. */
+static bool
+is_made_of(const struct part_side *d, uint32_t to, uint32_t from, uint8_t *mark)
+{
+	memset(mark, 0, d->nstep);
+	mark[to] = 1;
+	for (uint32_t i = to; i > from; i--)
+		if (mark[i] != 0)
+			acc_part_mark_makers(d, i, mark, 1);
+	return mark[from] != 0;
+}
+
+/* What is computed behind the loss, and not of it, such as logits for a report, is not the end. */
+static void
+find_pass_end(struct part_side *d, uint8_t *mark)
+{
+	const uint32_t last = last_of(d, false), loss = last_of(d, true);
+	d->end = loss == ACC_NOCALL || is_made_of(d, last, loss, mark) ? last : loss;
 }
 
 /* Nothing comes back behind a step; but for one number of 16 bits, which may agree by chance; and it leads to
@@ -74,16 +105,6 @@ gives_right(const struct parting *p, const struct part_side *d, uint32_t step)
 	return right;
 }
 
-/* Mark whoever gave what this step takes. */
-void
-acc_part_mark_makers(const struct part_side *d, uint32_t step, uint8_t *mark, uint8_t as)
-{
-	const struct part_step *s = &d->step[step];
-	for (uint32_t i = s->value; i < s->value + s->n; i++)
-		if (d->value[i].maker != ACC_NOCALL)
-			mark[d->value[i].maker] |= as;
-}
-
 /* Is all that a step takes made of numbers that stand in the program? */
 static bool
 is_constant(const struct part_side *d, uint32_t step)
@@ -101,10 +122,10 @@ is_constant(const struct part_side *d, uint32_t step)
 void
 acc_part_find_lost(struct parting *p, struct part_side *d, uint8_t *mark)
 {
-	const uint32_t end = acc_part_end_of(d);
+	find_pass_end(d, mark);
 	memset(mark, 0, d->nstep);
 	for (uint32_t i = d->nstep; i-- > 0;) {
-		if (i == end)
+		if (i == d->end)
 			mark[i] |= LIVE;
 		mark[i] |= gives_right(p, d, i);
 		acc_part_mark_makers(d, i, mark, mark[i]);

@@ -111,9 +111,10 @@ is_forward(const struct acc_call *k, int side)
 	return k->keyed && k->key[side] != NULL && !k->module && !k->grad && !k->backward;
 }
 
-/* Where the backward pass of a side begins, among the calls from..to. */
+/* Where the backward pass of a side begins, among the calls from..to, and which forward calls are part of it. */
 static int
-find_turn(struct acc_case *c, uint32_t from, uint32_t to, int64_t turn[2], struct acc_err *e)
+find_turn(struct acc_case *c, uint32_t from, uint32_t to, int64_t turn[2], struct acc_ids back[2],
+	struct acc_err *e)
 {
 	for (uint32_t i = from; i < to; i = acc_step(c, i)) {
 		const struct acc_call *k = &c->call[i];
@@ -125,6 +126,8 @@ find_turn(struct acc_case *c, uint32_t from, uint32_t to, int64_t turn[2], struc
 		for (int s = 0; s < 2; s++) {
 			const int64_t at = place(r, s);
 			turn[s] = at < turn[s] ? at : turn[s];
+			if (k->key[s] != NULL && acc_ids_put(&back[s], k->twin, i, true, e) < 0)
+				return e->code;
 		}
 	}
 	return 0;
@@ -318,6 +321,8 @@ nearest(struct part_side *d, const struct by_norm *of, uint32_t n, double may)
 			else
 				hi = mid;
 		}
+		v->met = (lo < n && of[lo].count == v->count) ||
+			 (lo > 0 && of[lo - 1].count == v->count);
 		for (uint32_t k = lo;
 			k < n && k - lo < MOST && norms_apart(v, &of[k], may, widest) < v->off; k++)
 			v->off = fmin(v->off, acc_part_off(v, of[k].v));
@@ -466,7 +471,7 @@ int
 acc_part_read(struct parting *p, uint32_t call, struct acc_err *e)
 {
 	int64_t turn[2] = {INT64_MAX - 1, INT64_MAX - 1};
-	struct acc_ids known[2] = {{0}};
+	struct acc_ids known[2] = {{0}}, back[2] = {{0}};
 	struct acc_case *c = p->c;
 	const uint32_t segment = c->call[call].segment;
 	uint32_t from = call, to = call;
@@ -474,7 +479,7 @@ acc_part_read(struct parting *p, uint32_t call, struct acc_err *e)
 		from--;
 	while (to < c->ncall && c->call[to].segment == segment)
 		to++;
-	int rc = find_turn(c, from, to, turn, e);
+	int rc = find_turn(c, from, to, turn, back, e);
 	const uint32_t end = c->call[to - 1].last;
 	for (uint32_t i = c->call[from].first; i <= end && rc == 0; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
@@ -485,6 +490,11 @@ acc_part_read(struct parting *p, uint32_t call, struct acc_err *e)
 	}
 	for (int s = 0; s < 2; s++) {
 		acc_ids_release(&known[s]);
+		for (uint32_t i = 0; i < p->side[s].nstep; i++)
+			p->side[s].step[i].gradient =
+				acc_ids_get(&back[s], c->call[p->side[s].step[i].call].twin) !=
+				ACC_NOID;
+		acc_ids_release(&back[s]);
 		if (rc == 0)
 			rc = put_in_order(&p->side[s], e);
 		if (rc == 0)
