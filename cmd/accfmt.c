@@ -166,16 +166,16 @@ print_kept(struct kept *k, const struct acc_format *f, const struct acc_format_o
 	void *state;
 	if (sorted)
 		qsort(k->row, k->n, sizeof *k->row, compare);
-	int rc = f->begin(&state, stdout, opt, &e);
+	int rc = acc_format_open(f, &state, stdout, opt, &e);
 	if (rc >= 0)
 		rc = put_kept(k, f, state, &e);
 	if (rc >= 0)
 		rc = rows_left(f, state, &e);
 	if (rc >= 0)
-		rc = f->end(state, 0, &e);
+		rc = acc_format_end(f, state, 0, &e);
 	if (rc < 0)
 		cli_die_err(&e);
-	f->release(state);
+	acc_format_close(f, state);
 }
 
 /* The next record, which goes into the files, too. */
@@ -213,11 +213,11 @@ put_step(const struct acc_format *f, void **state, const struct acc_format_opt *
 		rc = f->record(*state, r, e);
 	} else {
 		rc = rows_left(f, *state, e);
-		rc = rc < 0 ? rc : f->end(*state, 0, e);
-		f->release(*state);
+		rc = rc < 0 ? rc : acc_format_end(f, *state, 0, e);
+		acc_format_close(f, *state);
 		*state = NULL;
 		printf("--- step %lld\n\n", (long long)acc_get_int(r, "", "step", -1));
-		rc = rc < 0 ? rc : f->begin(state, stdout, opt, e);
+		rc = rc < 0 ? rc : acc_format_open(f, state, stdout, opt, e);
 		rows_begin();
 	}
 	if (rc == 0 && fflush(stdout) != 0)
@@ -233,7 +233,7 @@ print_through(struct acc_in *in, const struct acc_format *f, struct acc_format_o
 	void *state = NULL;
 	struct kept k = {.spool = acc_spool_open(cli_tmpdir(), &e)};
 	bool waits = asked_nothing_yet() && !f->all_keys;
-	int rc = k.spool == NULL ? -1 : waits ? 1 : f->begin(&state, stdout, opt, &e);
+	int rc = k.spool == NULL ? -1 : waits ? 1 : acc_format_open(f, &state, stdout, opt, &e);
 	while (rc >= 0 && (rc = next(in, &r, &e)) > 0) {
 		if (is_row(r))
 			asked_look(r);
@@ -243,7 +243,7 @@ print_through(struct acc_in *in, const struct acc_format *f, struct acc_format_o
 		}
 		/* The record is borrowed from the stream; those that were kept come from the spool. */
 		if (waits)
-			rc = f->begin(&state, stdout, opt, &e);
+			rc = acc_format_open(f, &state, stdout, opt, &e);
 		if (waits && rc >= 0)
 			rc = put_kept(&k, f, state, &e);
 		waits = false;
@@ -253,7 +253,7 @@ print_through(struct acc_in *in, const struct acc_format *f, struct acc_format_o
 	}
 	if (waits && rc >= 0) {
 		asked_check();
-		rc = f->begin(&state, stdout, opt, &e);
+		rc = acc_format_open(f, &state, stdout, opt, &e);
 		waits = false;
 		if (rc >= 0)
 			rc = put_kept(&k, f, state, &e);
@@ -266,7 +266,7 @@ print_through(struct acc_in *in, const struct acc_format *f, struct acc_format_o
 	if (files_end_one(f, state, rc < 0 ? 2 : acc_in_status(in), rc < 0 ? NULL : &e) < 0 ||
 		rc < 0)
 		cli_die_err(&e);
-	f->release(state);
+	acc_format_close(f, state);
 	acc_spool_close(k.spool);
 	acc_arena_release(&k.mem);
 	free(k.row);

@@ -322,7 +322,7 @@ begin(struct acc_in *in)
 	struct acc_format_opt opt = {.tmpdir = cli_tmpdir()};
 	opt.log = acc_in_log(in, &opt.nlog);
 	cli_terminal(&opt);
-	if (g.format->begin(&g.state, stdout, &opt, &e) < 0)
+	if (acc_format_open(g.format, &g.state, stdout, &opt, &e) < 0)
 		cli_die_err(&e);
 }
 
@@ -396,9 +396,9 @@ main(int argc, char **argv)
 	else
 		by_hand();
 	clean_up();
-	if (g.format->end(g.state, g.status, &e) < 0)
+	if (acc_format_end(g.format, g.state, g.status, &e) < 0)
 		cli_die_err(&e);
-	g.format->release(g.state);
+	acc_format_close(g.format, g.state);
 	acc_in_close(in);
 	if (fflush(stdout) != 0)
 		cli_die("standard output:");

@@ -59,7 +59,7 @@ cli_out_open(const struct acc_str *log, size_t nlog, int argc, char **argv)
 		struct acc_format_opt opt = {0};
 		cli_terminal(&opt);
 		o->fmt = &acc_format_table;
-		if (o->fmt->begin(&o->state, stdout, &opt, &e) < 0)
+		if (acc_format_open(o->fmt, &o->state, stdout, &opt, &e) < 0)
 			cli_die_err(&e);
 		return o;
 	}
@@ -130,11 +130,12 @@ cli_finish(struct cli_out *o)
 {
 	struct acc_err e = {0};
 	int status = o->status;
-	int rc = o->wr != NULL ? acc_wr_end(o->wr, status, &e) : o->fmt->end(o->state, status, &e);
+	int rc = o->wr != NULL ? acc_wr_end(o->wr, status, &e)
+			       : acc_format_end(o->fmt, o->state, status, &e);
 	if (rc < 0)
 		cli_die_err(&e);
 	if (o->fmt != NULL)
-		o->fmt->release(o->state);
+		acc_format_close(o->fmt, o->state);
 	acc_wr_close(o->wr);
 	free(o);
 	/* A full disk may show only now. */

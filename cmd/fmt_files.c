@@ -146,7 +146,7 @@ files_begin(const struct acc_format_opt *opt)
 	for (size_t i = 0; i < nfiles; i++) {
 		struct acc_err e = {0};
 		open_one(&file[i]);
-		if (file[i].format->begin(&file[i].state, file[i].out, &own, &e) < 0)
+		if (acc_format_open(file[i].format, &file[i].state, file[i].out, &own, &e) < 0)
 			die(&file[i], &e);
 	}
 }
@@ -188,7 +188,7 @@ end_foreign(const struct acc_format *f, void *state, int status, struct acc_err 
 		return ACC_EIO;
 	errors = kept;
 	dup2(aside, STDERR_FILENO);
-	int rc = f->end(state, status, e);
+	int rc = acc_format_end(f, state, status, e);
 	dup2(kept, STDERR_FILENO);
 	errors = STDERR_FILENO;
 	rc = rc == 0 && lacked(aside) ? acc_nomem(e) : rc;
@@ -201,7 +201,7 @@ int
 files_end_one(const struct acc_format *f, void *state, int status, struct acc_err *e)
 {
 	return strcmp(f->name, "xlsx") == 0 ? end_foreign(f, state, status, e)
-					    : f->end(state, status, e);
+					    : acc_format_end(f, state, status, e);
 }
 
 static void
@@ -210,7 +210,7 @@ close_one(struct file *f, int status)
 	struct acc_err e = {0};
 	if (files_end_one(f->format, f->state, status, &e) < 0)
 		die(f, &e);
-	f->format->release(f->state);
+	acc_format_close(f->format, f->state);
 	if (fflush(f->out) != 0 || ferror(f->out))
 		cli_die("%s: cannot write:", f->path);
 	if (fclose(f->out) != 0)

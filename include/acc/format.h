@@ -35,13 +35,27 @@ struct acc_format {
 	bool for_people;
 	bool all_keys; /* it shows every key of a record, unless columns are chosen */
 	bool file;     /* one whole file, for a program that opens it: of use only under a name */
-	/* *state is the format's own. Return 0 or < 0. */
-	int (*begin)(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e);
+	size_t size; /* of its state, which begins as struct acc_format_state and is 0 behind that */
+	/* Return 0 or < 0; NULL: there is nothing to do. */
+	int (*begin)(void *state, struct acc_err *e);
 	int (*record)(void *state, const struct acc_rec *r, struct acc_err *e);
 	/* After the last record; `status` is the exit status that the stream carries. */
 	int (*end)(void *state, int status, struct acc_err *e);
-	void (*release)(void *state);
+	void (*release)(void *state); /* what the state holds, also where begin failed */
 };
+#define ACC_FORMAT_STATE \
+	FILE *out; \
+	struct acc_format_opt opt
+struct acc_format_state {
+	ACC_FORMAT_STATE;
+};
+/* *state writes to out, which stays the caller's, as does what opt points to. 0 or < 0: *state is NULL. */
+int acc_format_open(const struct acc_format *f, void **state, FILE *out,
+	const struct acc_format_opt *opt, struct acc_err *e);
+/* 0 or < 0. */
+int acc_format_end(const struct acc_format *f, void *state, int status, struct acc_err *e);
+/* NULL: there is none. */
+void acc_format_close(const struct acc_format *f, void *state);
 /* A program that names this one alone holds no other. */
 extern const struct acc_format acc_format_table;
 extern const struct acc_format *const acc_formats[];

@@ -42,15 +42,11 @@ struct state {
 };
 
 static int
-begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
+begin(void *state, struct acc_err *e)
 {
-	struct state *s = calloc(1, sizeof *s);
-	if (s == NULL)
-		return acc_nomem(e);
-	s->out = out;
-	s->opt = *opt;
+	struct state *s = state;
+	(void)e;
 	s->rank = -1;
-	*state = s;
 	return 0;
 }
 
@@ -509,16 +505,13 @@ release(void *state)
 	acc_rec_release(&s->first);
 	acc_sides_release(&s->sides);
 	acc_arena_release(&s->mem);
-	free(s);
 }
 
 static int
-begin_json(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
+begin_json(void *state, struct acc_err *e)
 {
-	int rc = begin(state, out, opt, e);
-	if (rc == 0)
-		((struct state *)*state)->english = true;
-	return rc;
+	((struct state *)state)->english = true;
+	return begin(state, e);
 }
 
 const struct acc_format acc_format_brief = {
@@ -526,6 +519,7 @@ const struct acc_format acc_format_brief = {
 	.for_people = true,
 	.help = "verdict, evidence and what is next, in 40 lines",
 	.all_keys = true,
+	.size = sizeof(struct state),
 	.begin = begin,
 	.record = record,
 	.end = end_text,
@@ -536,6 +530,7 @@ const struct acc_format acc_format_brief_json = {
 	.name = "brief-json",
 	.help = "the same as one JSON object",
 	.all_keys = true,
+	.size = sizeof(struct state),
 	.begin = begin_json,
 	.record = record,
 	.end = end_json,

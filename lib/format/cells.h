@@ -6,6 +6,7 @@
 #ifndef ACC_CELLS_H
 #define ACC_CELLS_H
 
+#include "acc/coverage.h"
 #include "acc/format.h"
 #include "format/stacks.h"
 
@@ -64,10 +65,14 @@ uint32_t acc_plain_run(struct acc_str s, char a, char b);
 
 /* --- formats that write a row as soon as it is there --- */
 typedef void acc_row_fn(FILE *out, const struct acc_str *cell, size_t n);
-int acc_delim_begin(void **state, acc_row_fn *row, FILE *out, const struct acc_format_opt *opt,
-	struct acc_err *e);
+struct acc_delim {
+	ACC_FORMAT_STATE;
+	acc_row_fn *row;
+	struct acc_cells cells;
+	bool titled;
+};
+int acc_delim_begin(struct acc_delim *d, acc_row_fn *row, struct acc_err *e);
 int acc_delim_record(void *state, const struct acc_rec *r, struct acc_err *e);
-int acc_delim_end(void *state, int status, struct acc_err *e);
 void acc_delim_release(void *state);
 
 /* --- tables for people: short numbers, no empty columns, findings as sentences --- */
@@ -76,8 +81,26 @@ struct acc_style { /* as markup; NULL: in columns, for a terminal */
 	void (*after_titles)(FILE *out, size_t n);
 	void (*text)(FILE *out, struct acc_str s);
 };
-int acc_table_begin(void **state, const struct acc_style *style, FILE *out,
-	const struct acc_format_opt *opt, struct acc_err *e);
+struct acc_table {
+	ACC_FORMAT_STATE;
+	const struct acc_style *style;
+	struct acc_cells cells;
+	struct acc_arena held_mem;
+	struct acc_str *held; /* HOLD rows of cells.n cells */
+	size_t nheld;
+	struct acc_str *packed; /* room for a row */
+	size_t *width;          /* NULL until the first rows are printed */
+	size_t *need;           /* what each column would take */
+	struct acc_str *place;  /* of a column left out: what all rows have there; else p is NULL */
+	bool *shown;            /* step or rank, once it varied */
+	bool colored[2];        /* rows: red, yellow; since the legend */
+	bool blocks;            /* the terminal is too narrow for a table */
+	uint64_t rows;          /* sentences and blocks written */
+	uint64_t carried;       /* curves that nobody judges, and that are not shown */
+	struct acc_coverage cover[2]; /* what accaudit said of each side, or of the only one */
+	bool judged;                  /* findings say what is to be said */
+};
+int acc_table_begin(struct acc_table *t, const struct acc_style *style, struct acc_err *e);
 int acc_table_record(void *state, const struct acc_rec *r, struct acc_err *e);
 int acc_table_end(void *state, int status, struct acc_err *e);
 void acc_table_release(void *state);

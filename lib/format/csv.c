@@ -84,17 +84,18 @@ row_exact_shown(FILE *out, const struct acc_str *cell, size_t n)
 }
 
 static int
-begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
+begin(void *state, struct acc_err *e)
 {
 	acc_row_fn *const fn[2][2] = {{row, row_shown}, {row_exact, row_exact_shown}};
-	return acc_delim_begin(state, fn[opt->preset != NULL][opt->width > 0], out, opt, e);
+	struct acc_delim *d = state;
+	return acc_delim_begin(d, fn[d->opt.preset != NULL][d->opt.width > 0], e);
 }
 
 const struct acc_format acc_format_csv = {
 	.name = "csv",
 	.help = "comma-separated values, quoted where needed",
+	.size = sizeof(struct acc_delim),
 	.begin = begin,
 	.record = acc_delim_record,
-	.end = acc_delim_end,
 	.release = acc_delim_release,
 };

@@ -10,21 +10,9 @@
 enum { MOST = 300, AROUND = 40 };
 
 struct state {
-	FILE *out;
+	ACC_FORMAT_STATE;
 	struct acc_opcalls ops;
 };
-
-static int
-begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
-{
-	struct state *s = calloc(1, sizeof *s);
-	(void)opt;
-	if (s == NULL)
-		return acc_nomem(e);
-	s->out = out;
-	*state = s;
-	return 0;
-}
 
 static int
 record(void *state, const struct acc_rec *r, struct acc_err *e)
@@ -168,14 +156,13 @@ release(void *state)
 {
 	struct state *s = state;
 	acc_opcalls_release(&s->ops);
-	free(s);
 }
 
 const struct acc_format acc_format_dot = {
 	.name = "dot",
 	.help = "a graph of the op calls, for graphviz",
 	.all_keys = true,
-	.begin = begin,
+	.size = sizeof(struct state),
 	.record = record,
 	.end = end,
 	.release = release,

@@ -6,21 +6,9 @@
 #include <stdlib.h>
 
 struct state {
-	FILE *out;
+	ACC_FORMAT_STATE;
 	struct acc_stacks stacks;
 };
-
-static int
-begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
-{
-	struct state *s = calloc(1, sizeof *s);
-	(void)opt;
-	if (s == NULL)
-		return acc_nomem(e);
-	s->out = out;
-	*state = s;
-	return 0;
-}
 
 /* As a command's data, or as one of its properties, wants it: a line end would begin another command. */
 static void
@@ -89,13 +77,12 @@ release(void *state)
 {
 	struct state *s = state;
 	acc_stacks_release(&s->stacks);
-	free(s);
 }
 
 const struct acc_format acc_format_github = {
 	.name = "github",
 	.help = "annotations for GitHub Actions, one a finding",
-	.begin = begin,
+	.size = sizeof(struct state),
 	.record = record,
 	.end = end,
 	.release = release,

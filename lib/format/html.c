@@ -21,12 +21,11 @@ extern const size_t acc_nreport;
 enum { MOST_ROWS = 300000, MOST_SAMPLES = 100 };
 
 struct state {
-	FILE *out;
+	ACC_FORMAT_STATE;
 	struct acc_json_blocks *blocks;
 	struct acc_network net;
 	uint64_t rows, left;
 	FILE *shown; /* tokens of samples, as HTML; NULL: of none */
-	const char *tmpdir;
 	unsigned nshown;
 };
 
@@ -55,19 +54,13 @@ page_words(FILE *out)
 }
 
 static int
-begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
+begin(void *state, struct acc_err *e)
 {
-	struct state *s = calloc(1, sizeof *s);
-	if (s == NULL)
-		return acc_nomem(e);
-	s->out = out;
-	s->tmpdir = opt->tmpdir;
-	s->blocks = acc_blocks_open(out, opt->tmpdir, e);
-	if (s->blocks == NULL) {
-		free(s);
+	struct state *s = state;
+	FILE *out = s->out;
+	s->blocks = acc_blocks_open(out, s->opt.tmpdir, e);
+	if (s->blocks == NULL)
 		return ACC_EIO;
-	}
-	*state = s;
 	part(out, "head");
 	fputs("<style>\n", out);
 	part(out, "style");
@@ -76,10 +69,10 @@ begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err 
 	fprintf(out,
 		"<script type=\"application/json\" id=\"about\">{\"version\":\"%s\",\"columns\":[",
 		ACC_VERSION);
-	for (size_t i = 0; i < opt->ncolumns; i++) {
+	for (size_t i = 0; i < s->opt.ncolumns; i++) {
 		if (i > 0)
 			putc(',', out);
-		acc_json_string(out, acc_str(opt->columns[i]), true);
+		acc_json_string(out, acc_str(s->opt.columns[i]), true);
 	}
 	putc(']', out);
 	page_words(out);
@@ -92,7 +85,7 @@ show(struct state *s, const struct acc_rec *r, struct acc_err *e)
 {
 	if (!acc_has_shown(r) || s->nshown == MOST_SAMPLES)
 		return 0;
-	if (s->shown == NULL && (s->shown = acc_aside_open(s->tmpdir, e)) == NULL)
+	if (s->shown == NULL && (s->shown = acc_aside_open(s->opt.tmpdir, e)) == NULL)
 		return ACC_EIO;
 	s->nshown++;
 	acc_shown_html(s->shown, r);
@@ -160,7 +153,6 @@ release(void *state)
 	acc_network_release(&s->net);
 	if (s->shown != NULL)
 		fclose(s->shown);
-	free(s);
 }
 
 const struct acc_format acc_format_html = {
@@ -169,6 +161,7 @@ const struct acc_format acc_format_html = {
 	.help = "a page for a browser, whole in itself",
 	.all_keys = true,
 	.file = true,
+	.size = sizeof(struct state),
 	.begin = begin,
 	.record = record,
 	.end = end,

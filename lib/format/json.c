@@ -5,26 +5,15 @@
 
 #include <stdlib.h>
 
-struct state {
-	FILE *out;
-	struct acc_format_opt opt;
-};
-
 static int
-begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
+begin(void *state, struct acc_err *e)
 {
-	if (opt->preset != NULL)
-		return acc_fail(e, ACC_EUSAGE,
-			"the columns of %s are those of a table; JSON Lines"
-			" has keys",
-			opt->preset);
-	struct state *s = calloc(1, sizeof *s);
-	if (s == NULL)
-		return acc_nomem(e);
-	s->out = out;
-	s->opt = *opt;
-	*state = s;
-	return 0;
+	const struct acc_format_state *s = state;
+	return s->opt.preset == NULL ? 0
+				     : acc_fail(e, ACC_EUSAGE,
+					       "the columns of %s are those of a table; JSON Lines"
+					       " has keys",
+					       s->opt.preset);
 }
 
 static void
@@ -39,7 +28,7 @@ field(FILE *out, struct acc_str key, const struct acc_val *v)
 static int
 record(void *state, const struct acc_rec *r, struct acc_err *e)
 {
-	struct state *s = state;
+	struct acc_format_state *s = state;
 	const struct acc_format_opt *opt = &s->opt;
 	if (opt->ncolumns > 0 && !acc_is_row(r))
 		return 0;
@@ -59,21 +48,11 @@ record(void *state, const struct acc_rec *r, struct acc_err *e)
 	return ferror(s->out) ? acc_fail(e, ACC_EIO, "standard output:") : 0;
 }
 
-static int
-end(void *state, int status, struct acc_err *e)
-{
-	(void)state;
-	(void)status;
-	(void)e;
-	return 0;
-}
-
 const struct acc_format acc_format_json = {
 	.name = "json",
 	.help = "JSON Lines, an object a record",
 	.all_keys = true,
+	.size = sizeof(struct acc_format_state),
 	.begin = begin,
 	.record = record,
-	.end = end,
-	.release = free,
 };

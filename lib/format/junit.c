@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 struct state {
-	FILE *out;
+	ACC_FORMAT_STATE;
 	struct acc_opcalls ops;
 	/* Findings about no op call, as XML. */
 	FILE *others;
@@ -16,19 +16,11 @@ struct state {
 };
 
 static int
-begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
+begin(void *state, struct acc_err *e)
 {
-	struct state *s = calloc(1, sizeof *s);
-	if (s == NULL)
-		return acc_nomem(e);
-	s->out = out;
-	s->others = acc_aside_open(opt->tmpdir, e);
-	if (s->others == NULL) {
-		free(s);
-		return ACC_EIO;
-	}
-	*state = s;
-	return 0;
+	struct state *s = state;
+	s->others = acc_aside_open(s->opt.tmpdir, e);
+	return s->others == NULL ? ACC_EIO : 0;
 }
 
 static void
@@ -166,14 +158,15 @@ release(void *state)
 {
 	struct state *s = state;
 	acc_opcalls_release(&s->ops);
-	fclose(s->others);
-	free(s);
+	if (s->others != NULL)
+		fclose(s->others);
 }
 
 const struct acc_format acc_format_junit = {
 	.name = "junit",
 	.help = "JUnit XML, for CI servers",
 	.all_keys = true,
+	.size = sizeof(struct state),
 	.begin = begin,
 	.record = record,
 	.end = end,

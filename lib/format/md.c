@@ -46,18 +46,19 @@ rule(FILE *out, size_t n)
 static const struct acc_style style = {row, rule, put};
 
 static int
-begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
+begin(void *state, struct acc_err *e)
 {
-	struct acc_format_opt plain = *opt;
-	plain.color = false;
-	plain.width = 0;
-	return acc_table_begin(state, &style, out, &plain, e);
+	struct acc_table *t = state;
+	t->opt.color = false;
+	t->opt.width = 0;
+	return acc_table_begin(t, &style, e);
 }
 
 const struct acc_format acc_format_md = {
 	.name = "md",
 	.for_people = true,
 	.help = "a Markdown table, then the findings as sentences",
+	.size = sizeof(struct acc_table),
 	.begin = begin,
 	.record = acc_table_record,
 	.end = acc_table_end,

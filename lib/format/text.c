@@ -16,44 +16,16 @@
 /* No number is wider than the narrowest cell: one that is cut would be another number. */
 enum { HOLD = 1000, GAP = 2, NARROWEST = 13, NAME = 48, OTHER = 20, HANG = 2 };
 
-struct state {
-	FILE *out;
-	const struct acc_style *style;
-	struct acc_format_opt opt;
-	struct acc_cells cells;
-	struct acc_arena held_mem;
-	struct acc_str *held; /* HOLD rows of cells.n cells */
-	size_t nheld;
-	struct acc_str *packed; /* room for a row */
-	size_t *width;          /* NULL until the first rows are printed */
-	size_t *need;           /* what each column would take */
-	struct acc_str *place;  /* of a column left out: what all rows have there; else p is NULL */
-	bool *shown;            /* step or rank, once it varied */
-	bool colored[2];        /* rows: red, yellow; since the legend */
-	bool blocks;            /* the terminal is too narrow for a table */
-	uint64_t rows;          /* sentences and blocks written */
-	uint64_t carried;       /* curves that nobody judges, and that are not shown */
-	struct acc_coverage cover[2]; /* what accaudit said of each side, or of the only one */
-	bool judged;                  /* findings say what is to be said */
-};
-
 int
-acc_table_begin(void **state, const struct acc_style *style, FILE *out,
-	const struct acc_format_opt *opt, struct acc_err *e)
+acc_table_begin(struct acc_table *t, const struct acc_style *style, struct acc_err *e)
 {
-	struct state *s = calloc(1, sizeof *s);
-	if (s == NULL)
-		return acc_nomem(e);
-	s->out = out;
-	s->style = style;
-	s->opt = *opt;
-	*state = s;
-	return acc_cells_open(&s->cells, &s->opt, true, e);
+	t->style = style;
+	return acc_cells_open(&t->cells, &t->opt, true, e);
 }
 
 /* At most w columns of c, padded to w unless last. */
 static void
-cell(struct state *s, struct acc_str c, size_t w, bool last, bool right)
+cell(struct acc_table *s, struct acc_str c, size_t w, bool last, bool right)
 {
 	size_t have = acc_text_width(c);
 	if (right && have < w)
@@ -72,7 +44,7 @@ numeric(struct acc_str c)
 
 /* A row as lines of title and value; what is empty is left out. */
 static void
-block(struct state *s, const struct acc_str *c)
+block(struct acc_table *s, const struct acc_str *c)
 {
 	size_t w = 0;
 	for (size_t i = 0; i < s->cells.n; i++) {
@@ -92,7 +64,7 @@ block(struct state *s, const struct acc_str *c)
 
 /* The columns that are shown, packed into `shown`; how many. */
 static size_t
-pack(const struct state *s, const struct acc_str *c, struct acc_str *shown)
+pack(const struct acc_table *s, const struct acc_str *c, struct acc_str *shown)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < s->cells.n; i++)
@@ -102,7 +74,7 @@ pack(const struct state *s, const struct acc_str *c, struct acc_str *shown)
 }
 
 static void
-line(struct state *s, const struct acc_str *c, const char *color)
+line(struct acc_table *s, const struct acc_str *c, const char *color)
 {
 	if (s->style != NULL) {
 		s->style->row(s->out, s->packed, pack(s, c, s->packed));
@@ -133,7 +105,7 @@ static const struct {
 } colors[2] = {{"error", ACC_MSG("red"), "\033[31m"}, {"warning", ACC_MSG("yellow"), "\033[33m"}};
 
 static const char *
-color_of(struct state *s, const struct acc_str *c)
+color_of(struct acc_table *s, const struct acc_str *c)
 {
 	for (size_t i = 0; s->opt.color && i < s->cells.n; i++)
 		for (int k = 0; k < 2 && strcmp(s->cells.column[i].title, "bad") == 0; k++)
@@ -146,7 +118,7 @@ color_of(struct state *s, const struct acc_str *c)
 
 /* What the colours of the rows mean, behind these. */
 static void
-legend(struct state *s)
+legend(struct acc_table *s)
 {
 	if (!s->colored[0] && !s->colored[1])
 		return;
@@ -170,7 +142,7 @@ static const char *const needed[] = {"m.equal", "audit.limit", "audit.skip", "sh
 	NULL};
 
 static size_t
-total_width(const struct state *s)
+total_width(const struct acc_table *s)
 {
 	size_t total = 0;
 	for (size_t i = 0; i < s->cells.n; i++)
@@ -179,7 +151,7 @@ total_width(const struct state *s)
 }
 
 static void
-drop(struct state *s, size_t room, const char *const *titles)
+drop(struct acc_table *s, size_t room, const char *const *titles)
 {
 	for (; *titles != NULL && s->opt.ncolumns == 0; titles++)
 		for (size_t i = 0; total_width(s) > room && i < s->cells.n; i++)
@@ -189,7 +161,7 @@ drop(struct state *s, size_t room, const char *const *titles)
 
 /* Names, which are in the first column that has any width, are left this much, others that. */
 static void
-shrink(struct state *s, size_t room, size_t name, size_t other)
+shrink(struct acc_table *s, size_t room, size_t name, size_t other)
 {
 	while (total_width(s) > room) {
 		size_t widest = s->cells.n, first = 0;
@@ -207,7 +179,7 @@ shrink(struct state *s, size_t room, size_t name, size_t other)
 
 /* A column that went before a wider one did may come back into the room of that, the most useful first. */
 static void
-restore(struct state *s, size_t room, const char *const *titles)
+restore(struct acc_table *s, size_t room, const char *const *titles)
 {
 	size_t n = 0;
 	while (titles[n] != NULL)
@@ -222,7 +194,7 @@ restore(struct state *s, size_t room, const char *const *titles)
 
 /* What was cut before a column went may have the room of that: names first, then from the left. */
 static void
-widen(struct state *s, size_t room)
+widen(struct acc_table *s, size_t room)
 {
 	size_t total = total_width(s);
 	for (size_t i = 0; i < s->cells.n && total < room; i++) {
@@ -236,7 +208,7 @@ widen(struct state *s, size_t room)
 }
 
 static void
-fit(struct state *s)
+fit(struct acc_table *s)
 {
 	if (s->opt.width <= 0)
 		return;
@@ -256,7 +228,7 @@ fit(struct state *s)
 /* Step and rank, where all rows have the same? Then it is remembered which; but which ranks said so is no
  * matter of course. */
 static bool
-is_constant(struct state *s, size_t i)
+is_constant(struct acc_table *s, size_t i)
 {
 	struct acc_str title = acc_str(s->cells.column[i].title);
 	if (!s->cells.places || s->shown[i] || s->nheld == 0 ||
@@ -272,7 +244,7 @@ is_constant(struct state *s, size_t i)
 }
 
 static void
-measure(struct state *s)
+measure(struct acc_table *s)
 {
 	for (size_t i = 0; i < s->cells.n; i++) {
 		size_t title = acc_text_width(acc_str(s->cells.column[i].title));
@@ -293,7 +265,7 @@ measure(struct state *s)
 
 /* Print what is held, once the widths are known. */
 static int
-settle(struct state *s, struct acc_err *e)
+settle(struct acc_table *s, struct acc_err *e)
 {
 	if (s->width != NULL || s->cells.n == 0)
 		return 0;
@@ -328,7 +300,7 @@ settle(struct state *s, struct acc_err *e)
 /* A row of another step or rank than all before, of a column that was left out therefore: a table
  * with that column begins. */
 static void
-restart(struct state *s)
+restart(struct acc_table *s)
 {
 	bool other = false;
 	for (size_t i = 0; i < s->cells.n; i++)
@@ -345,7 +317,7 @@ restart(struct state *s)
 }
 
 static int
-hold(struct state *s, struct acc_err *e)
+hold(struct acc_table *s, struct acc_err *e)
 {
 	size_t n = s->cells.n;
 	if (s->held == NULL)
@@ -377,7 +349,7 @@ before_audit(struct acc_str text)
 }
 
 static void
-sentence(struct state *s, struct acc_str text)
+sentence(struct acc_table *s, struct acc_str text)
 {
 	legend(s);
 	if (s->rows++ > 0 || s->nheld > 0)
@@ -399,7 +371,7 @@ sentence(struct state *s, struct acc_str text)
 
 /* Are findings rows, too, as their columns were chosen? */
 static bool
-as_row(const struct state *s)
+as_row(const struct acc_table *s)
 {
 	for (size_t i = 0; i < s->opt.ncolumns; i++)
 		if (strcmp(s->opt.columns[i], "text") == 0 ||
@@ -410,7 +382,7 @@ as_row(const struct state *s)
 
 /* A curve of times or counters: a log may have hundreds, which would hide the others. */
 static bool
-carried(const struct state *s, const struct acc_rec *r)
+carried(const struct acc_table *s, const struct acc_rec *r)
 {
 	struct acc_str c = acc_get_text(r, "", "class");
 	return s->opt.ncolumns == 0 && acc_rec_is(r, "curve") && acc_get(r, "", "bad") == NULL &&
@@ -420,7 +392,7 @@ carried(const struct state *s, const struct acc_rec *r)
 int
 acc_table_record(void *state, const struct acc_rec *r, struct acc_err *e)
 {
-	struct state *s = state;
+	struct acc_table *s = state;
 	int rc;
 	if (carried(s, r)) {
 		s->carried++;
@@ -450,7 +422,7 @@ acc_table_record(void *state, const struct acc_rec *r, struct acc_err *e)
 
 /* What accaudit judged, where no judge has said it. */
 static int
-audited(struct state *s, struct acc_err *e)
+audited(struct acc_table *s, struct acc_err *e)
 {
 	static const char *const of[] = {" of the device", " of the bench"};
 	bool both = acc_coverage_any(&s->cover[1]);
@@ -471,7 +443,7 @@ audited(struct state *s, struct acc_err *e)
 int
 acc_table_end(void *state, int status, struct acc_err *e)
 {
-	struct state *s = state;
+	struct acc_table *s = state;
 	(void)status;
 	int rc = settle(s, e);
 	if (rc == 0)
@@ -489,7 +461,7 @@ acc_table_end(void *state, int status, struct acc_err *e)
 void
 acc_table_release(void *state)
 {
-	struct state *s = state;
+	struct acc_table *s = state;
 	acc_cells_close(&s->cells);
 	acc_arena_release(&s->held_mem);
 	free(s->held);
@@ -498,19 +470,19 @@ acc_table_release(void *state)
 	free(s->shown);
 	free(s->packed);
 	free(s->need);
-	free(s);
 }
 
 static int
-begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
+begin(void *state, struct acc_err *e)
 {
-	return acc_table_begin(state, NULL, out, opt, e);
+	return acc_table_begin(state, NULL, e);
 }
 
 const struct acc_format acc_format_table = {
 	.name = "table",
 	.for_people = true,
 	.help = "a table, then the findings as sentences; the default",
+	.size = sizeof(struct acc_table),
 	.begin = begin,
 	.record = acc_table_record,
 	.end = acc_table_end,

@@ -13,25 +13,12 @@
 enum { AROUND = 2, MANY = 40, DEEPEST = 64 };
 
 struct state {
-	FILE *out;
-	struct acc_format_opt opt;
+	ACC_FORMAT_STATE;
 	struct acc_network net;
 	struct acc_arena mem;
 	uint32_t *step_at; /* of a step's number its place */
 	char prefix[DEEPEST * 8];
 };
-
-static int
-begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
-{
-	struct state *s = calloc(1, sizeof *s);
-	if (s == NULL)
-		return acc_nomem(e);
-	s->out = out;
-	s->opt = *opt;
-	*state = s;
-	return 0;
-}
 
 static int
 record(void *state, const struct acc_rec *r, struct acc_err *e)
@@ -350,7 +337,6 @@ release(void *state)
 	struct state *s = state;
 	acc_network_release(&s->net);
 	acc_arena_release(&s->mem);
-	free(s);
 }
 
 const struct acc_format acc_format_tree = {
@@ -358,7 +344,7 @@ const struct acc_format acc_format_tree = {
 	.for_people = true,
 	.help = "a tree of modules and op calls with verdicts",
 	.all_keys = true,
-	.begin = begin,
+	.size = sizeof(struct state),
 	.record = record,
 	.end = end,
 	.release = release,

@@ -42,16 +42,16 @@ row(FILE *out, const struct acc_str *cell, size_t n)
 }
 
 static int
-begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
+begin(void *state, struct acc_err *e)
 {
-	return acc_delim_begin(state, row, out, opt, e);
+	return acc_delim_begin(state, row, e);
 }
 
 const struct acc_format acc_format_tsv = {
 	.name = "tsv",
 	.help = "tab-separated values",
+	.size = sizeof(struct acc_delim),
 	.begin = begin,
 	.record = acc_delim_record,
-	.end = acc_delim_end,
 	.release = acc_delim_release,
 };

@@ -6,38 +6,12 @@
 #ifndef ACC_HAVE_XLSX
 
 static int
-begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
+begin(void *state, struct acc_err *e)
 {
 	(void)state;
-	(void)out;
-	(void)opt;
 	return acc_fail(e, ACC_EUNSUP,
 		"this program was built without libxlsxwriter, and writes no"
 		" spreadsheets");
-}
-
-static int
-record(void *state, const struct acc_rec *r, struct acc_err *e)
-{
-	(void)state;
-	(void)r;
-	(void)e;
-	return ACC_EUNSUP;
-}
-
-static int
-end(void *state, int status, struct acc_err *e)
-{
-	(void)state;
-	(void)status;
-	(void)e;
-	return ACC_EUNSUP;
-}
-
-static void
-release(void *state)
-{
-	(void)state;
 }
 
 #else
@@ -119,7 +93,6 @@ release(void *state)
 	acc_buf_release(&s->text);
 	acc_buf_release(&s->key);
 	free(s->sheet);
-	free(s);
 }
 
 static int
@@ -150,22 +123,14 @@ open_book(struct xlsx_book *s, struct acc_err *e)
 }
 
 static int
-begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
+begin(void *state, struct acc_err *e)
 {
-	const struct acc_xlsx *x = acc_xlsx_load(e);
-	struct xlsx_book *s = x == NULL ? NULL : calloc(1, sizeof *s);
-	if (s == NULL)
-		return x == NULL ? ACC_EUNSUP : acc_nomem(e);
-	*s = (struct xlsx_book){.x = x, .out = out, .fd = -1, .opt = *opt};
-	s->asked = opt->ncolumns > 0 || opt->preset != NULL;
+	struct xlsx_book *s = state;
+	s->fd = -1;
+	s->x = acc_xlsx_load(e);
+	s->asked = s->opt.ncolumns > 0 || s->opt.preset != NULL;
 	errno = 0;
-	int rc = had_memory(open_book(s, e), e);
-	if (rc < 0) {
-		release(s);
-		return rc;
-	}
-	*state = s;
-	return 0;
+	return s->x == NULL ? ACC_EUNSUP : had_memory(open_book(s, e), e);
 }
 
 /* --- sheets */
@@ -416,7 +381,12 @@ const struct acc_format acc_format_xlsx = {
 	.help = "a spreadsheet: findings, then each step and rank",
 	.file = true,
 	.begin = begin,
+#ifdef ACC_HAVE_XLSX
+	.size = sizeof(struct xlsx_book),
 	.record = record,
 	.end = end,
 	.release = release,
+#else
+	.size = sizeof(struct acc_format_state),
+#endif
 };

@@ -37,14 +37,13 @@ struct xlsx_sheet {
 };
 
 struct xlsx_book {
+	ACC_FORMAT_STATE;
 	const struct acc_xlsx *x;
-	FILE *out;
 	int fd; /* of the file that the library writes: it wants a name, and to go back in it */
 	lxw_workbook *book;
 	lxw_worksheet *front;
 	uint64_t cells; /* that were written, on all sheets */
 	lxw_format *cell[LEVELS][SHAPES], *title, *head, *wrap, *bold;
-	struct acc_format_opt opt;
 	bool asked; /* for columns */
 	struct xlsx_table table[KINDS];
 	struct acc_stacks stacks;

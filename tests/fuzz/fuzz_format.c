@@ -42,9 +42,10 @@ print_all(const uint8_t *p, size_t n, const struct acc_format *format)
 	FILE *f = fopencookie(&out, "w", (cookie_io_functions_t){.write = count});
 	if (f == NULL)
 		abort();
-	if (format->begin(&out.state, f, &opt, &e) == 0 && given_records(p, n, print, &out) == 0)
-		format->end(out.state, 0, &e);
-	format->release(out.state);
+	if (acc_format_open(format, &out.state, f, &opt, &e) == 0 &&
+		given_records(p, n, print, &out) == 0)
+		acc_format_end(format, out.state, 0, &e);
+	acc_format_close(format, out.state);
 	fclose(f);
 }
 

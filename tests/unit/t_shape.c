@@ -170,12 +170,13 @@ ends(void)
 	char *text = NULL;
 	size_t n = 0;
 	FILE *out = open_memstream(&text, &n);
-	bool good = out != NULL && page->begin(&state, out, &opt, &e) == 0;
+	bool good = out != NULL && acc_format_open(page, &state, out, &opt, &e) == 0;
 	acc_rec_start(&made, ACC_STR("tensor"));
 	for (int i = 0; i < 5; i++)
 		acc_add(&made, "", i == 0 ? "name" : "dtype", acc_ctext("f32"));
-	good = good && page->record(state, &made, &e) == 0 && page->end(state, 0, &e) == 0;
-	page->release(state);
+	good = good && page->record(state, &made, &e) == 0 &&
+	       acc_format_end(page, state, 0, &e) == 0;
+	acc_format_close(page, state);
 	fclose(out);
 	ok(good && memmem(text, n, "null,", 5) == NULL, "a page of a row with a key five times");
 	free(text);
