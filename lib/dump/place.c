@@ -119,6 +119,18 @@ acc_dump_real(const char *path, char *buf, const char **file, struct acc_err *e)
 }
 
 int
+acc_dump_open_file(const char *path, char *buf, const char **file, struct acc_err *e)
+{
+	int rc = acc_dump_real(path, buf, file, e);
+	int dir = rc < 0 ? rc : acc_dir_open(buf, e);
+	if (dir < 0)
+		return dir;
+	int fd = acc_file_beneath(dir, acc_str(*file), e);
+	close(dir);
+	return fd;
+}
+
+int
 acc_dump_open_place(const char *path, char *buf, const char **file, struct acc_err *e)
 {
 	int fd, rc = acc_dir_try(path, &fd, e);

@@ -52,6 +52,8 @@ int64_t acc_dump_place_number(const char *name, const char *word);
 /* A file that the user named: where it really lies, for it may be a link into another folder.
  * buf (of PATH_MAX bytes) becomes its folder, *file its name there, within buf. */
 int acc_dump_real(const char *path, char *buf, const char **file, struct acc_err *e);
+/* The same, and its descriptor; < 0. */
+int acc_dump_open_file(const char *path, char *buf, const char **file, struct acc_err *e);
 /* A folder that the user named, or that which holds the file that they named: the descriptor; its
  * path in buf of PATH_MAX bytes, and *file within it, or NULL. < 0. */
 int acc_dump_open_place(const char *path, char *buf, const char **file, struct acc_err *e);

@@ -534,14 +534,11 @@ acc_curve_open(struct curve_file *f, const char *path, struct acc_err *e)
 			return acc_fail(e, ACC_EIO, "cannot read standard input:");
 		return open_bytes(f, fd, "standard input", e);
 	}
-	int rc = acc_dump_real(path, f->dir, &f->name, e);
-	int dir = rc < 0 ? rc : acc_dir_open(f->dir, e);
-	if (dir < 0)
-		return dir;
-	int fd = acc_file_beneath(dir, acc_str(f->name), e);
-	close(dir);
+	int fd = acc_dump_open_file(path, f->dir, &f->name, e);
+	if (fd < 0)
+		return fd;
 	name_run(f);
-	return fd < 0 ? fd : open_bytes(f, fd, path, e);
+	return open_bytes(f, fd, path, e);
 }
 
 int

@@ -241,10 +241,7 @@ read_debugmode(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	char dir[PATH_MAX];
 	const char *file;
 	uint8_t first = 0;
-	int rc = acc_dump_real(path, dir, &file, e), dirfd = rc < 0 ? rc : acc_dir_open(dir, e);
-	int fd = dirfd < 0 ? dirfd : acc_file_beneath(dirfd, acc_str(file), e);
-	if (dirfd >= 0)
-		close(dirfd);
+	int fd = acc_dump_open_file(path, dir, &file, e);
 	if (fd < 0)
 		return fd;
 	const struct acc_source s = {.root = dir,
@@ -256,7 +253,7 @@ read_debugmode(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.proc = -1};
 	const int64_t n = acc_file_peek(fd, &first, 1, 0, e);
 	struct acc_bytes *b = acc_bytes_open(fd, path, true, e);
-	rc = n < 0 ? (int)n : b == NULL ? ACC_EIO : acc_dump_source(c, &s, e);
+	int rc = n < 0 ? (int)n : b == NULL ? ACC_EIO : acc_dump_source(c, &s, e);
 	if (rc == 0 && first == '{') {
 		rc = read_json(&d, b, e);
 	} else {

@@ -312,10 +312,7 @@ read_evals(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	struct evals v = {.c = c};
 	char dir[PATH_MAX];
 	const char *file;
-	int rc = acc_dump_real(path, dir, &file, e), dirfd = rc < 0 ? rc : acc_dir_open(dir, e);
-	int fd = dirfd < 0 ? dirfd : acc_file_beneath(dirfd, acc_str(file), e);
-	if (dirfd >= 0)
-		close(dirfd);
+	int fd = acc_dump_open_file(path, dir, &file, e);
 	if (fd < 0)
 		return fd;
 	struct acc_source s = {.root = dir,
@@ -326,7 +323,7 @@ read_evals(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.rank = -1,
 		.proc = -1};
 	struct acc_bytes *b = acc_bytes_open(fd, path, true, e);
-	rc = b == NULL ? ACC_EIO : acc_dump_source(c, &s, e);
+	int rc = b == NULL ? ACC_EIO : acc_dump_source(c, &s, e);
 	if (rc == 0)
 		rc = read_lines(&v, b, e);
 	if (rc == 0 && v.nhad == 0)

@@ -165,12 +165,7 @@ read_hdf5(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	char dir[PATH_MAX];
 	uint64_t base, size;
 	struct hdf5 x = {.w = {.c = c, .dir = dir, .io = "param"}};
-	int rc = acc_dump_real(path, dir, &x.file, e);
-	int dirfd = rc < 0 ? rc : acc_dir_open(dir, e);
-	if (dirfd < 0)
-		return dirfd;
-	x.fd = acc_file_beneath(dirfd, acc_str(x.file), e);
-	close(dirfd);
+	x.fd = acc_dump_open_file(path, dir, &x.file, e);
 	if (x.fd < 0)
 		return x.fd;
 	const struct acc_source s = {.root = dir,
@@ -180,7 +175,7 @@ read_hdf5(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.rank = -1,
 		.proc = -1,
 		.order = "names"}; /* whatever the names: behaviour keras-weights-by-order */
-	rc = acc_file_stat(x.fd, &x.info, e);
+	int rc = acc_file_stat(x.fd, &x.info, e);
 	rc = rc == 0 ? place(&x, &base, &size, e) : rc;
 	rc = rc == 0 ? acc_hdf5_read(x.fd, base, size, take, &x, e) : rc;
 	if (rc == ACC_ENOMEM)

@@ -201,12 +201,7 @@ read_npz(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
 	char dir[PATH_MAX];
 	struct npz f = {.w = {.c = c, .dir = dir}};
-	int rc = acc_dump_real(path, dir, &f.file, e);
-	int dirfd = rc < 0 ? rc : acc_dir_open(dir, e);
-	if (dirfd < 0)
-		return dirfd;
-	f.fd = acc_file_beneath(dirfd, acc_str(f.file), e);
-	close(dirfd);
+	f.fd = acc_dump_open_file(path, dir, &f.file, e);
 	if (f.fd < 0)
 		return f.fd;
 	struct acc_source s = {.root = dir,
@@ -215,7 +210,7 @@ read_npz(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.step = -1,
 		.rank = -1,
 		.proc = -1};
-	rc = acc_file_stat(f.fd, &f.info, e);
+	int rc = acc_file_stat(f.fd, &f.info, e);
 	if (rc == 0)
 		rc = read_zip(&f, &s, e);
 	if (rc == 0)

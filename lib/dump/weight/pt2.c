@@ -284,12 +284,7 @@ read_pt2(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
 	char dir[PATH_MAX];
 	struct pt2 x = {.w = {.c = c, .dir = dir, .io = "param"}, .e = e};
-	int rc = acc_dump_real(path, dir, &x.file, e);
-	int dirfd = rc < 0 ? rc : acc_dir_open(dir, e);
-	if (dirfd < 0)
-		return dirfd;
-	x.fd = acc_file_beneath(dirfd, acc_str(x.file), e);
-	close(dirfd);
+	x.fd = acc_dump_open_file(path, dir, &x.file, e);
 	if (x.fd < 0)
 		return x.fd;
 	const struct acc_source s = {.root = dir,
@@ -300,7 +295,7 @@ read_pt2(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.rank = -1,
 		.proc = -1,
 		.order = "names"};
-	rc = acc_file_stat(x.fd, &x.info, e);
+	int rc = acc_file_stat(x.fd, &x.info, e);
 	if (rc == 0)
 		rc = acc_dump_source(c, &s, e);
 	if (rc == 0)
