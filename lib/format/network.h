@@ -84,7 +84,7 @@ struct acc_network {
 		bool equal;
 	} * verdict;
 	size_t nverdicts, verdicts_cap;
-	uint32_t last, last_step; /* the slot and step of the last record */
+	uint32_t last; /* the slot of the last record */
 	bool judged;
 	bool weights; /* after acc_network_join: all are */
 	struct acc_stacks stacks;

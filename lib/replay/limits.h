@@ -187,8 +187,6 @@
 		"what f32 rounds of them is far less; " LIMIT_TRIED) \
 	X(RANKS_ROUNDED, 1e-5, "of a number that is summed up in f32: so near is the same", \
 		"some 160 roundings of 2^-24") \
-	X(RANKS_RECORDED, 1e-6, "of a number that is recorded in f32: the same", \
-		"16 roundings of 2^-24, as statistic-f32") \
 	X(RANKS_SIMPLE, 1e-4, \
 		"of a number that is measured: so near to a whole one, or one by it, is that", \
 		"as replica-equal: in f32 they meet to 1e-4 at most") \

@@ -87,7 +87,7 @@ struct tok_cell {
 	double n, s1, s2;
 };
 struct tok_all {
-	double n, s1, s2, s3, sabs, sexp, max_ratio;
+	double n, s1, s2, s3, sabs, sexp;
 	double w, w2;                                /* of exp(l), exp(2 l) */
 	double clipped, rho2;                        /* of chi2_token */
 	double pa, pb, paa, pbb, pab, pd, pdd, pmax; /* probabilities */
