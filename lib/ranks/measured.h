@@ -13,7 +13,6 @@
 	MEASURED(optimizer_state, 2, 2) \
 	MEASURED(skipped_step, 2, 2) \
 	MEASURED(learning_rate, 2, 2) \
-	MEASURED(stale_weight, 0, 2) \
 	MEASURED(rank_number, 2, 2) \
 	MEASURED(parallel_inputs, 2, 4) \
 	MEASURED(call_switch, 4, 4) \

@@ -39,7 +39,7 @@
 		"optimizers are given the same gradients where the weights are the same") \
 	RULE(stale_shard, SAME, GROUPS, ACCUSES, \
 		"what the next step begins with was gathered after the step of the optimizer, and no rank has lost it") \
-	RULE(stale_weight, SAME, GROUPS, ACCUSES, \
+	RULE(stale_weight, SAME, GROUPS, DOUBTS, \
 		"a weight moves once an optimizer has changed what it is gathered or copied from") \
 	RULE(running_state, SAME, GROUPS, ACCUSES, \
 		"a state that ranks had alike, such as a running mean, they have alike after each step") \
