@@ -301,6 +301,8 @@ int acc_case_mark(struct acc_case *c, struct acc_item *it, const struct acc_verd
 	struct acc_err *e);
 /* A new finding, all fields absent; NULL when memory runs out. Valid until the next. */
 struct acc_finding *acc_case_find(struct acc_case *c, const char *what, struct acc_err *e);
+/* It is of this call: its name, step, rank and number. */
+void acc_finding_of(struct acc_finding *f, const struct acc_call *k);
 
 /* --- noise: pairs of a second run of the bench with the bench, measured --- */
 struct acc_noise *acc_noise_new(struct acc_err *e);

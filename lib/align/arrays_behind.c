@@ -1,5 +1,6 @@
 /* Arrays behind the last that has a partner: there a fault may have changed all values. */
 #include "align/arrays.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -24,14 +25,8 @@ last_pair(const struct arrays *x, int side, uint32_t *array, uint32_t *call)
 			continue;
 		pairs++;
 		*call = v[i].mate + 1 > *call ? v[i].mate + 1 : *call;
-		uint32_t lo = 0, hi = long_n;
-		while (lo < hi) {
-			const uint32_t mid = lo + (hi - lo) / 2;
-			if (tail[mid] < v[i].mate)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		uint32_t lo = 0;
+		ACC_LOWER(lo, long_n, tail[lo] < v[i].mate);
 		tail[lo] = v[i].mate;
 		if (lo == long_n)
 			last = i;

@@ -157,14 +157,8 @@ put_all(struct emit *em, uint32_t a, const struct acc_align_call *op)
 	const struct acc_align_item *it = &em->al->h[ACC_A].ix.item[a];
 	const struct acc_scratch *s = em->al->scratch;
 	int rc = put_item(em, a, it->mate, op);
-	uint32_t lo = 0, hi = s->nshare;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (s->share[mid].a < a)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t lo = 0;
+	ACC_LOWER(lo, s->nshare, s->share[lo].a < a);
 	for (; lo < s->nshare && s->share[lo].a == a && rc >= 0; lo++)
 		rc = put_item(em, a, s->share[lo].b, op);
 	return rc;

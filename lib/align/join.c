@@ -1,5 +1,6 @@
 /* Which step and rank of the device belongs to which of the bench. */
 #include "align/impl.h"
+#include "base/order.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -109,14 +110,8 @@ step_at(const struct list *l, uint32_t from)
 static struct list
 step_find(const struct list *l, int64_t step)
 {
-	uint32_t lo = 0, hi = l->n;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (l->g[mid]->id.step < step)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t lo = 0;
+	ACC_LOWER(lo, l->n, l->g[lo]->id.step < step);
 	if (lo < l->n && l->g[lo]->id.step == step)
 		return step_at(l, lo);
 	return (struct list){NULL, 0};

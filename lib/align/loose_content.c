@@ -58,13 +58,7 @@ static uint32_t
 first_of(const struct loose_key *q, uint32_t n, double square)
 {
 	uint32_t lo = 0;
-	for (uint32_t hi = n; lo < hi;) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (q[mid].square < square)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	ACC_LOWER(lo, n, q[lo].square < square);
 	return lo;
 }
 

@@ -2,6 +2,7 @@
  * stand one behind the other, and whose extents are its own but for one axis, along which they add
  * up. Where exactly each lies is found by its content, by whoever measures. */
 #include "align/loose.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -195,13 +196,7 @@ find_under(const struct loose_side *s, const struct places *ps, uint64_t key,
 	const struct loose *pack, const struct acc_align_item *item, uint32_t *at)
 {
 	size_t lo = 0;
-	for (size_t hi = ps->n; lo < hi;) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (ps->v[mid].key < key)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	ACC_LOWER(lo, ps->n, ps->v[lo].key < key);
 	uint32_t tries = 0;
 	for (uint32_t i = next_free(ps, (uint32_t)lo); i < ps->n && ps->v[i].key == key;
 		i = next_free(ps, i + 1)) {

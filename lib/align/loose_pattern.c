@@ -232,14 +232,8 @@ learn(struct loosely *l, const struct loose_matching *mt, struct patterns *ps, s
 static bool
 rule_of(const struct patterns *ps, uint64_t a, bool sure, struct pattern *out)
 {
-	uint32_t lo = 0, hi = ps->n;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (ps->v[mid].a < a)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t lo = 0;
+	ACC_LOWER(lo, ps->n, ps->v[lo].a < a);
 	if (lo == ps->n || ps->v[lo].a != a)
 		return false;
 	*out = ps->v[lo];

@@ -102,14 +102,8 @@ third(const struct loose *pack, const struct parts *ps, const struct loose *a,
 	const struct loose *b, struct found *f)
 {
 	double want = pack->square - a->square - (a == b ? 0 : b->square), s = 2 * slack(pack);
-	uint32_t lo = 0, hi = ps->n;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (ps->v[mid]->square < want - s)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t lo = 0;
+	ACC_LOWER(lo, ps->n, ps->v[lo]->square < want - s);
 	for (; lo < ps->n && ps->v[lo]->square <= want + s; lo++) {
 		if (!is_free(ps, ps->v[lo]))
 			continue;
@@ -125,13 +119,7 @@ holders(const struct parts *ps, const struct loose *pack, bool max, const struct
 	const struct loose *const *by = max ? ps->max : ps->min;
 	const double x = max ? pack->max : pack->min, least = x - 2 * LIMIT_CAST * fabs(x);
 	uint32_t lo = 0, n = 0;
-	for (uint32_t hi = ps->n; lo < hi;) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if ((max ? by[mid]->max : by[mid]->min) < least)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	ACC_LOWER(lo, ps->n, (max ? by[lo]->max : by[lo]->min) < least);
 	for (; lo < ps->n; lo++) {
 		const double y = max ? by[lo]->max : by[lo]->min;
 		if (y > x && !alike(x, y))

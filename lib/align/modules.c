@@ -156,10 +156,8 @@ acc_modules_end(struct acc_modules *m, struct acc_err *e)
 static int
 new_call(struct acc_modules *m, uint32_t *at, struct acc_err *e)
 {
-	void *p = acc_grow(m->call, &m->cap, (size_t)m->ncall + 1, sizeof *m->call, e);
-	if (p == NULL)
+	if (!ACC_ROOM(m->call, m->cap, (size_t)m->ncall + 1, e))
 		return ACC_ENOMEM;
-	m->call = p;
 	*at = m->ncall++;
 	m->call[*at] = (struct call){.from = m->number};
 	return 0;
@@ -228,10 +226,8 @@ keep(struct acc_modules *m, uint32_t at, const struct acc_rec *r, bool backward,
 	k->nout = k->from == m->number ? k->nout : 0;
 	k->from = m->number;
 	const size_t before = k->out_cap;
-	void *p = acc_grow(k->out, &k->out_cap, (size_t)k->nout + 1, sizeof *k->out, e);
-	if (p == NULL)
+	if (!ACC_ROOM(k->out, k->out_cap, (size_t)k->nout + 1, e))
 		return ACC_ENOMEM;
-	k->out = p;
 	for (size_t i = before; i < k->out_cap; i++)
 		k->out[i] = (struct acc_rec){0};
 	const int rc = acc_rec_copy(&k->out[k->nout++], r);

@@ -1,6 +1,7 @@
 /* Between pairs that do not cross, what is free is aligned so that the sum of points is largest
  * (Needleman and Wunsch), in a band that follows the best. */
 #include "align/seq.h"
+#include "base/order.h"
 
 #include <endian.h>
 #include <stdlib.h>
@@ -246,17 +247,11 @@ chain(const struct seq *s, bool *keep)
 	uint32_t len = 0;
 	int rc = tail == NULL || prev == NULL ? acc_nomem(s->e) : 0;
 	for (uint32_t i = 0; i < s->na && rc == 0; i++) {
-		uint32_t lo = 0, hi = len;
+		uint32_t lo = 0;
 		keep[i] = false;
 		if (s->ma[i] == ACC_NOMATE)
 			continue;
-		while (lo < hi) {
-			uint32_t mid = lo + (hi - lo) / 2;
-			if (s->ma[tail[mid]] < s->ma[i])
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		ACC_LOWER(lo, len, s->ma[tail[lo]] < s->ma[i]);
 		prev[i] = lo == 0 ? ACC_NOMATE : tail[lo - 1];
 		tail[lo] = i;
 		len += lo == len;

@@ -1,5 +1,6 @@
 /* Op calls as the alignment sees them, and how well two of them fit. */
 #include "align/seq.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -235,14 +236,8 @@ static void
 paired(struct seq *s)
 {
 	for (uint32_t i = 0; i < s->na; i++) {
-		uint32_t op = s->j->a->op[s->a[i].op].mate, lo = 0, hi = s->nb;
-		while (lo < hi) {
-			uint32_t mid = lo + (hi - lo) / 2;
-			if (s->b[mid].op < op)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		uint32_t op = s->j->a->op[s->a[i].op].mate, lo = 0;
+		ACC_LOWER(lo, s->nb, s->b[lo].op < op);
 		if (lo < s->nb && s->b[lo].op == op)
 			acc_seq_mate(s, i, lo, SEQ_RULE);
 	}

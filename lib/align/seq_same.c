@@ -90,15 +90,9 @@ acc_seq_nearest(const struct call *c, const struct call *all, const struct seq_o
 {
 	enum { MOST = 64 };
 	const float rms = c->like[ACC_LIKE_RMS];
-	uint32_t lo = 0, hi = n, found = ACC_NOMATE;
+	uint32_t lo = 0, found = ACC_NOMATE;
 	const struct seq_open from = {c->count, rms * 0.98F, 0};
-	while (lo < hi) {
-		const uint32_t mid = lo + (hi - lo) / 2;
-		if (by_size(&v[mid], &from) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	ACC_LOWER(lo, n, by_size(&v[lo], &from) < 0);
 	int best = 0;
 	for (uint32_t i = lo; i < n && v[i].count == c->count && v[i].rms < rms * 1.02F; i++) {
 		const int points = same(c, &all[v[i].call]);

@@ -376,13 +376,7 @@ acc_curve_find(const struct curve_set *s, const char *tag)
 const struct acc_point *
 acc_curve_at(const struct curve *c, int64_t step)
 {
-	size_t lo = 0, hi = c->n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (c->p[mid].step < step)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = 0;
+	ACC_LOWER(lo, c->n, c->p[lo].step < step);
 	return lo < c->n && c->p[lo].step == step ? &c->p[lo] : NULL;
 }

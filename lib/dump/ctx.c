@@ -279,11 +279,8 @@ acc_dump_stack_keep(struct acc_dump_ctx *c, struct acc_str id, const struct acc_
 	uint64_t *at = acc_map_put(&c->stacks, id, c->npending);
 	if (at == NULL || *at != c->npending)
 		return at == NULL ? ACC_ENOMEM : 0;
-	struct acc_rec **p = acc_grow(c->pending, &c->cap_pending, c->npending + 1, sizeof *p,
-		NULL);
-	if (p == NULL)
+	if (!ACC_ROOM(c->pending, c->cap_pending, c->npending + 1, NULL))
 		return ACC_ENOMEM;
-	c->pending = p;
 	struct acc_rec *copy = calloc(1, sizeof *copy);
 	if (copy == NULL || acc_rec_copy(copy, r) < 0) {
 		if (copy != NULL)

@@ -5,12 +5,10 @@
 int
 acc_nameset_add(struct acc_nameset *l, struct acc_str name, struct acc_err *e)
 {
-	const char **v = acc_grow(l->v, &l->cap, l->n + 1, sizeof *v, e);
-	if (v == NULL)
+	if (!ACC_ROOM(l->v, l->cap, l->n + 1, e))
 		return ACC_ENOMEM;
-	l->v = v;
-	v[l->n] = acc_arena_copy(&l->mem, name.p, name.n);
-	return v[l->n++] != NULL ? 0 : acc_nomem(e);
+	l->v[l->n] = acc_arena_copy(&l->mem, name.p, name.n);
+	return l->v[l->n++] != NULL ? 0 : acc_nomem(e);
 }
 
 static int

@@ -282,14 +282,8 @@ static bool
 elsewhere(const struct chain *c, uint32_t i, uint32_t j0, uint32_t j1)
 {
 	const double like = 0.9; /* one tensor that is surely the same, and one that is not */
-	uint32_t low = 0, high = c->n;
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		if (c->edge[mid].i < i)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	uint32_t low = 0;
+	ACC_LOWER(low, c->n, c->edge[low].i < i);
 	bool any = false, here = false;
 	for (; low < c->n && c->edge[low].i == i; low++)
 		if (c->edge[low].weight >= like) {

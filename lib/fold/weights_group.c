@@ -6,6 +6,7 @@
 
 #include "acc/file.h"
 #include "acc/kernel.h"
+#include "base/order.h"
 
 static int
 by_name(const void *x, const void *y)
@@ -150,14 +151,8 @@ compare_copies(struct acc_fold *f, struct fold_weight *w, struct acc_err *e)
 static uint32_t
 first_of(const struct fold_weights *t, const char *name)
 {
-	uint32_t lo = 0, hi = t->npart;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (acc_natural_cmp(t->part[mid].name.p, name) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t lo = 0;
+	ACC_LOWER(lo, t->npart, acc_natural_cmp(t->part[lo].name.p, name) < 0);
 	return lo;
 }
 

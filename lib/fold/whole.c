@@ -418,14 +418,8 @@ nearest(const struct fold_whole *w, struct mark *const *part, const struct slice
 	struct fold_piece found = {.n = 0};
 	const double by = tol * (to->size + usual->size);
 	double least = 1;
-	uint64_t lo = 0, hi = n;
-	while (lo < hi) {
-		const uint64_t mid = lo + (hi - lo) / 2;
-		if (s[mid].sum < to->sum - by)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint64_t lo = 0;
+	ACC_LOWER(lo, n, s[lo].sum < to->sum - by);
 	for (uint64_t i = lo; i < n && s[i].sum <= to->sum + by; i++) {
 		const double d = distance(&part[s[i].part][s[i].at], to, w->scale, usual, tol);
 		const bool before = s[i].part < found.part ||

@@ -158,18 +158,17 @@ size_of(double error)
 static int
 raise(struct acc_net_slot *s, uint32_t step, uint8_t grade, double error, struct acc_err *e)
 {
-	uint8_t *p = acc_grow(s->cell, &s->cap, (size_t)step + 1, 1, e);
-	if (p == NULL)
+	if (!ACC_ROOM(s->cell, s->cap, (size_t)step + 1, e))
 		return ACC_ENOMEM;
-	s->cell = p;
 	if (s->ncells <= step) {
-		memset(p + s->ncells, 0, step + 1 - s->ncells);
+		memset(s->cell + s->ncells, 0, step + 1 - s->ncells);
 		s->ncells = (size_t)step + 1;
 	}
-	const uint8_t had = p[step] == 0 ? 0 : (uint8_t)(p[step] - 1), size = size_of(error);
+	const uint8_t had = s->cell[step] == 0 ? 0 : (uint8_t)(s->cell[step] - 1),
+		      size = size_of(error);
 	const uint8_t worse = had / ACC_SIZES > grade ? had / ACC_SIZES : grade;
 	const uint8_t larger = had % ACC_SIZES > size ? had % ACC_SIZES : size;
-	p[step] = (uint8_t)(1 + worse * ACC_SIZES + larger);
+	s->cell[step] = (uint8_t)(1 + worse * ACC_SIZES + larger);
 	if (grade > s->grade || (grade == s->grade && error > s->error))
 		s->worst = step;
 	s->grade = grade > s->grade ? grade : s->grade;

@@ -62,11 +62,9 @@ place_of(struct acc_opcalls *o, const struct acc_rec *r, uint32_t *out, struct a
 	*out = (uint32_t)*at;
 	if (*at < o->nplaces)
 		return 0;
-	struct acc_place *grown = acc_grow(o->place, &o->places_cap, o->nplaces + 1, sizeof p, e);
-	if (grown == NULL)
+	if (!ACC_ROOM(o->place, o->places_cap, o->nplaces + 1, e))
 		return ACC_ENOMEM;
-	o->place = grown;
-	grown[o->nplaces++] = p;
+	o->place[o->nplaces++] = p;
 	return 0;
 }
 

@@ -133,10 +133,8 @@ make_room(struct acc_bytes *b, struct acc_err *e)
 	size_t left = b->end - b->start;
 	if (left > b->cap - b->cap / 4) {
 		size_t cap = b->cap + ACC_BYTES_PAD;
-		uint8_t *p = acc_grow(b->buf, &cap, cap + 1, 1, e);
-		if (p == NULL)
+		if (!ACC_ROOM(b->buf, cap, cap + 1, e))
 			return acc_err_in(e, b->name), ACC_ENOMEM;
-		b->buf = p;
 		b->cap = cap - ACC_BYTES_PAD;
 	}
 	if (b->start > 0)

@@ -81,12 +81,9 @@ say(struct scan *s, const struct acc_item *out, const struct acc_item *in, struc
 		return 0;
 	if (f == NULL || place == NULL)
 		return acc_nomem(e);
-	f->name = acc_call_name(k);
+	acc_finding_of(f, k);
 	f->io = acc_say_io(out);
 	f->pos = acc_arena_copy(&c->mem, pos.p, pos.n);
-	f->step = k->step;
-	f->rank = k->rank;
-	f->seq = k->seq;
 	f->value = in->max_abs;
 	f->limit = LIMIT_ANGLE;
 	f->stack = stack;

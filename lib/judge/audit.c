@@ -132,14 +132,8 @@ acc_audit_learn(struct scan *s)
 static double
 usual(const struct scan *s, uint64_t cls)
 {
-	uint32_t low = 0, high = s->nusual, n = 0;
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		if (s->usual[mid].cls < cls)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	uint32_t low = 0, n = 0;
+	ACC_LOWER(low, s->nusual, s->usual[low].cls < cls);
 	while (low + n < s->nusual && s->usual[low + n].cls == cls)
 		n++;
 	uint32_t tail = n / LIMIT_LEARN_TAIL > 1 ? n / LIMIT_LEARN_TAIL : 1;
@@ -366,11 +360,8 @@ of_output(struct acc_case *c, const struct acc_call *k, const char *what, const 
 	struct acc_finding *f = acc_case_find(c, what, e);
 	if (f == NULL)
 		return NULL;
-	f->name = acc_call_name(k);
+	acc_finding_of(f, k);
 	f->io = "out";
-	f->step = k->step;
-	f->rank = k->rank;
-	f->seq = k->seq;
 	f->rule = rule;
 	f->stack = stack;
 	return f;

@@ -27,11 +27,8 @@ acc_say_ties(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	struct acc_finding *f = at == NULL ? NULL : acc_case_find(c, "clean", e);
 	if (f == NULL)
 		return acc_nomem(e);
-	f->name = acc_call_name(k);
+	acc_finding_of(f, k);
 	f->rule = "tie";
-	f->step = k->step;
-	f->rank = k->rank;
-	f->seq = k->seq;
 	f->value = s->ties;
 	f->doubtful = true;
 	f->text = acc_say(acc_mem(s),
@@ -123,11 +120,8 @@ say_roundings(struct scan *s, struct acc_err *e)
 			struct acc_finding *f = acc_case_find(c, "clean", e);
 			if (f == NULL)
 				return e->code;
-			f->name = acc_call_name(k);
+			acc_finding_of(f, k);
 			f->rule = "roundings";
-			f->step = k->step;
-			f->rank = k->rank;
-			f->seq = k->seq;
 			f->value = n;
 			f->doubtful = true;
 			f->text = acc_say(acc_mem(s),

@@ -98,12 +98,9 @@ acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e)
 	struct acc_str pos = acc_get_text(r, "a.", "pos");
 	if (place == NULL || much == NULL)
 		return acc_nomem(e);
-	f->name = acc_call_name(k);
+	acc_finding_of(f, k);
 	f->io = acc_say_io(it);
 	f->pos = acc_arena_copy(&c->mem, pos.p, pos.n);
-	f->step = k->step;
-	f->rank = k->rank;
-	f->seq = k->seq;
 	f->value = it->rms;
 	f->limit = allowed(it);
 	f->limit_from = "nothing before it differs";

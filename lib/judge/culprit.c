@@ -146,12 +146,9 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	if (rc < 0)
 		return rc;
 	struct acc_str pos = acc_get_text(r, "a.", "pos");
-	f->name = acc_call_name(k);
+	acc_finding_of(f, k);
 	f->io = acc_say_io(it);
 	f->pos = acc_arena_copy(acc_mem(s), pos.p, pos.n);
-	f->step = k->step;
-	f->rank = k->rank;
-	f->seq = k->seq;
 	f->comm = acc_layer(s->ranks, c, x->call);
 	f->rule = all > 0               ? "configuration"
 		  : x->audit            ? "audit"
@@ -189,10 +186,7 @@ acc_warn_of(struct scan *s, const struct suspect *x, uint32_t call, const char *
 	struct acc_finding *f = acc_case_find(s->c, "warning", e);
 	if (f == NULL)
 		return ACC_ENOMEM;
-	f->name = acc_call_name(k);
-	f->step = k->step;
-	f->rank = k->rank;
-	f->seq = k->seq;
+	acc_finding_of(f, k);
 	f->rule = rule;
 	f->value = x->value;
 	f->limit = x->limit;

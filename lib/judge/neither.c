@@ -121,11 +121,8 @@ say_loss(struct acc_case *c, uint32_t first, uint32_t steps, struct acc_err *e)
 	struct acc_finding *f = acc_case_find(c, "overflow", e);
 	if (where == NULL || place == NULL || f == NULL)
 		return acc_nomem(e);
-	f->name = acc_call_name(k);
+	acc_finding_of(f, k);
 	f->rule = "loss";
-	f->step = k->step;
-	f->rank = k->rank;
-	f->seq = k->seq;
 	f->value = steps;
 	f->bad = harmless[0] == '\0';
 	f->text = acc_say(&c->mem,

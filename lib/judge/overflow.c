@@ -145,12 +145,9 @@ say(struct acc_case *c, struct begin *b, struct acc_err *e)
 	if (f == NULL)
 		return ACC_ENOMEM;
 	const char *what = made ? "output" : "input", *sep = src[0] != '\0' ? "; at " : "";
-	f->name = acc_call_name(k);
+	acc_finding_of(f, k);
 	f->io = made ? "out" : "in";
 	f->pos = acc_arena_copy(&c->mem, pos.p, pos.n);
-	f->step = k->step;
-	f->rank = k->rank;
-	f->seq = k->seq;
 	f->rule = rule_of(d);
 	f->stack = stack;
 	const char *many = how_many(c, r, it);

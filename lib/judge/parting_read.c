@@ -311,16 +311,10 @@ nearest(struct part_side *d, const struct by_norm *of, uint32_t n, double may)
 	for (uint32_t i = 0; i < d->nvalue; i++) {
 		struct part_value *v = &d->value[i];
 		const struct by_norm key = {v->count, v->stat[ACC_STAT_NORM], v};
-		uint32_t lo = 0, hi = n;
+		uint32_t lo = 0;
 		if (!v->real)
 			continue;
-		while (lo < hi) {
-			const uint32_t mid = lo + (hi - lo) / 2;
-			if (compare(&of[mid], &key) < 0)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		ACC_LOWER(lo, n, compare(&of[lo], &key) < 0);
 		v->met = (lo < n && of[lo].count == v->count) ||
 			 (lo > 0 && of[lo - 1].count == v->count);
 		for (uint32_t k = lo;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "judge/case.h"
+#include "base/order.h"
 
 struct event {
 	uint32_t call, layer;
@@ -179,14 +180,8 @@ acc_ranks_close(struct acc_ranks *t)
 static uint32_t
 events_to(const struct acc_ranks *t, uint32_t call)
 {
-	uint32_t lo = 0, hi = t->n;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (t->event[mid].call <= call)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t lo = 0;
+	ACC_LOWER(lo, t->n, t->event[lo].call <= call);
 	return lo;
 }
 

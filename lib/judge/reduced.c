@@ -74,10 +74,7 @@ say(struct scan *s, const struct acc_item *loss, uint32_t call, const char *caus
 		"scaled-loss", e);
 	if (f == NULL)
 		return e->code;
-	f->name = acc_call_name(k);
-	f->step = k->step;
-	f->rank = k->rank;
-	f->seq = k->seq;
+	acc_finding_of(f, k);
 	f->stack = stack;
 	f->text = acc_say(&c->mem,
 		"%s%s: what it gives agrees, and ends the pass of the bench; %s makes of it what the bench's call gives if one"
@@ -161,10 +158,7 @@ say_gradients(struct scan *s, uint32_t *call, struct acc_err *e)
 		scale ? "warning" : "difference", "scaled-loss", e);
 	if (g == NULL)
 		return e->code;
-	g->name = acc_call_name(k);
-	g->step = k->step;
-	g->rank = k->rank;
-	g->seq = k->seq;
+	acc_finding_of(g, k);
 	g->value = f.times;
 	g->limit = 1;
 	g->stack = stack;

@@ -133,11 +133,8 @@ acc_say_root(struct scan *s, struct acc_err *e)
 		scale ? "warning" : "difference", "program", e);
 	if (f == NULL)
 		return e->code;
-	f->name = acc_call_name(k);
+	acc_finding_of(f, k);
 	f->stack = stack;
-	f->step = k->step;
-	f->rank = k->rank;
-	f->seq = k->seq;
 	f->bad &= !scale;
 	f->doubtful = !f->bad;
 	f->value = off;

@@ -342,10 +342,7 @@ say_rule(struct acc_case *c, const struct rule *r, struct acc_err *e)
 	struct acc_finding *f = acc_case_find(c, error ? "rule" : "warning", e);
 	if (f == NULL)
 		return ACC_ENOMEM;
-	f->name = acc_call_name(k);
-	f->step = k->step;
-	f->rank = k->rank;
-	f->seq = k->seq;
+	acc_finding_of(f, k);
 	f->rule = r->name;
 	f->value = r->hits;
 	f->limit_from = c->opt.rules->where;

@@ -12,6 +12,15 @@ acc_call_name(const struct acc_call *k)
 	return acc_got(name); /* of a call that has none */
 }
 
+void
+acc_finding_of(struct acc_finding *f, const struct acc_call *k)
+{
+	f->name = acc_call_name(k);
+	f->step = k->step;
+	f->rank = k->rank;
+	f->seq = k->seq;
+}
+
 const char *
 acc_say_io(const struct acc_item *it)
 {

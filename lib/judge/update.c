@@ -309,11 +309,8 @@ say(struct scan *s, const struct step *t, uint32_t call, struct acc_err *e)
 					: NULL;
 	if (f == NULL)
 		return rc < 0 ? rc : e->code;
-	f->name = acc_call_name(k);
+	acc_finding_of(f, k);
 	f->io = "out";
-	f->step = k->step;
-	f->rank = k->rank;
-	f->seq = k->seq;
 	const bool few = !(t->by > LIMIT_UPDATE_STEP);
 	f->value = few ? t->tenth : t->by;
 	f->limit = few ? LIMIT_UPDATE_TENTH : LIMIT_UPDATE_STEP;
@@ -422,11 +419,8 @@ say_alone(struct scan *s, struct acc_err *e)
 			"update", e);
 		if (f == NULL)
 			return e->code;
-		f->name = acc_call_name(k);
+		acc_finding_of(f, k);
 		f->io = "out";
-		f->step = k->step;
-		f->rank = k->rank;
-		f->seq = k->seq;
 		f->value = off;
 		f->limit = LIMIT_UPDATE_GRADIENT;
 		f->stack = stack;

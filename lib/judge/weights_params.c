@@ -141,12 +141,11 @@ static int
 add_name(struct acc_settings *s, struct acc_optim *x, struct acc_ids *table, uint64_t key,
 	struct acc_str name, struct acc_err *e)
 {
-	const char **p = acc_grow(x->name, &x->capn, (size_t)x->nname + 1, sizeof *p, e);
-	if (p == NULL)
+	if (!ACC_ROOM(x->name, x->capn, (size_t)x->nname + 1, e))
 		return ACC_ENOMEM;
-	x->name = p;
-	p[x->nname] = acc_arena_copy(s->m, name.p, name.n);
-	return p[x->nname] == NULL ? acc_nomem(e) : acc_ids_put(table, key, x->nname++, false, e);
+	x->name[x->nname] = acc_arena_copy(s->m, name.p, name.n);
+	return x->name[x->nname] == NULL ? acc_nomem(e)
+					 : acc_ids_put(table, key, x->nname++, false, e);
 }
 
 uint64_t

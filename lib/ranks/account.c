@@ -94,14 +94,8 @@ end_of(const struct account *m, size_t i)
 static size_t
 first_of(const struct account *m, uint64_t mark)
 {
-	size_t lo = 0, hi = m->n;
-	while (lo < hi) {
-		const size_t mid = lo + (hi - lo) / 2;
-		if (m->use[mid].mark < mark)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = 0;
+	ACC_LOWER(lo, m->n, m->use[lo].mark < mark);
 	return lo < m->n && m->use[lo].mark == mark ? lo : m->n;
 }
 

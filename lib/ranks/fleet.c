@@ -2,6 +2,7 @@
 #include "ranks/fleet.h"
 #include "acc/file.h"
 #include "acc/say.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 
@@ -33,14 +34,8 @@ acc_fleet_close(struct acc_fleet *f)
 static size_t
 place_of(const struct acc_fleet *f, int64_t rank)
 {
-	size_t lo = 0, hi = f->nrank;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (f->rank[mid] < rank)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = 0;
+	ACC_LOWER(lo, f->nrank, f->rank[lo] < rank);
 	return lo;
 }
 

@@ -152,6 +152,15 @@ is_weight(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is, st
 	return 0;
 }
 
+static int
+keep(struct acc_ways *w, const struct acc_way *way, struct acc_err *e)
+{
+	if (!ACC_ROOM(w->way, w->cap, w->n + 1, e))
+		return ACC_ENOMEM;
+	w->way[w->n++] = *way;
+	return 0;
+}
+
 /* Weights of which op calls of several micro-batches make gradients, that are added up unseen. */
 static int
 collect_sums(struct acc_ways *w, const struct acc_rank_group *g, struct acc_err *e)
@@ -171,12 +180,8 @@ collect_sums(struct acc_ways *w, const struct acc_rank_group *g, struct acc_err 
 		rc = acc_way_follow(w, &sum, &way, e);
 		if (rc != 1)
 			continue;
-		void *p = acc_grow(w->way, &w->cap, w->n + 1, sizeof way, e);
-		rc = p == NULL ? ACC_ENOMEM : 1;
-		w->way = p == NULL ? w->way : p;
 		way.call = c;
-		if (rc == 1)
-			w->way[w->n++] = way;
+		rc = keep(w, &way, e);
 	}
 	free(a);
 	return rc < 0 ? rc : 0;
@@ -211,12 +216,8 @@ acc_ways_collect(struct acc_ways *w, const struct acc_rank_group *g,
 				rc = acc_way_follow(w, dw, &way, e);
 			if (rc != 1 || !told)
 				continue;
-			void *p = acc_grow(w->way, &w->cap, w->n + 1, sizeof way, e);
-			rc = p == NULL ? ACC_ENOMEM : 1;
-			w->way = p == NULL ? w->way : p;
 			way.call = c;
-			if (rc == 1)
-				w->way[w->n++] = way;
+			rc = keep(w, &way, e);
 		}
 	}
 	return rc < 0 ? rc : collect_sums(w, g, e);

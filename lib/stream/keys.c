@@ -123,12 +123,10 @@ look_up(struct acc_keys *t, const struct acc_rec *r, struct acc_err *e)
 	if (at == NULL)
 		return ACC_ENOMEM;
 	*at = t->n;
-	struct store_keys **p = acc_grow(t->v, &t->cap, (size_t)t->n + 1, sizeof *p, NULL);
-	if (p == NULL)
+	if (!ACC_ROOM(t->v, t->cap, (size_t)t->n + 1, NULL))
 		return ACC_ENOMEM;
-	t->v = p;
-	p[t->n] = new_keys(t, r);
-	return p[t->n] == NULL ? ACC_ENOMEM : (int64_t)t->n++;
+	t->v[t->n] = new_keys(t, r);
+	return t->v[t->n] == NULL ? ACC_ENOMEM : (int64_t)t->n++;
 }
 
 int64_t

@@ -318,48 +318,26 @@ cut(struct acc_replay *r, struct acc_cut *c)
 	return 0;
 }
 
+#define ATTENTION(op, of, arguments) \
+	{ \
+		.names = op, .which = of, .sig = arguments, .cls = "product", .rounding = ACC_FEW, \
+		.flags = ACC_LESS_SUM, .eval = attention, .blocks = blocks, .cut = cut \
+	}
+
 const struct acc_op acc_ops_attention[] = {
-	{.names = "scaled_dot_product_attention",
-		.which = TORCH,
-		.sig = "query:block key:block value:block attn_mask dropout_p is_causal scale",
-		.cls = "product",
-		.rounding = ACC_FEW,
-		.flags = ACC_LESS_SUM,
-		.eval = attention,
-		.blocks = blocks,
-		.cut = cut},
-	{.names = "npu_fusion_attention npu_fusion_attention_v2 fusion_attention",
-		.which = CANN,
-		.sig = "query:block key:block value:block head_num input_layout pse padding_mask "
-		       "atten_mask scale keep_prob pre_tockens next_tockens inner_precise prefix "
-		       "actual_seq_qlen actual_seq_kvlen sparse_mode",
-		.cls = "product",
-		.rounding = ACC_FEW,
-		.flags = ACC_LESS_SUM,
-		.eval = attention,
-		.blocks = blocks,
-		.cut = cut},
-	{.names = "flash_attention_score FlashAttentionScore",
-		.which = CANN,
-		.sig = "query:block key:block value:block head_num pse|real_shift drop_mask "
-		       "padding_mask atten_mask|attn_mask prefix actual_seq_qlen actual_seq_kvlen "
-		       "keep_prob scale|scalar_value|scale_value pre_tockens|pre_tokens "
-		       "next_tockens|next_tokens inner_precise input_layout sparse_mode",
-		.cls = "product",
-		.rounding = ACC_FEW,
-		.flags = ACC_LESS_SUM,
-		.eval = attention,
-		.blocks = blocks,
-		.cut = cut},
-	{.names = "flash_attn_func",
-		.which = FLASH,
-		.sig = "q|query:block k|key:block v|value:block dropout_p softmax_scale causal "
-		       "window_size softcap alibi_slopes",
-		.cls = "product",
-		.rounding = ACC_FEW,
-		.flags = ACC_LESS_SUM,
-		.eval = attention,
-		.blocks = blocks,
-		.cut = cut},
+	ATTENTION("scaled_dot_product_attention", TORCH,
+		"query:block key:block value:block attn_mask dropout_p is_causal scale"),
+	ATTENTION("npu_fusion_attention npu_fusion_attention_v2 fusion_attention", CANN,
+		"query:block key:block value:block head_num input_layout pse padding_mask "
+		"atten_mask scale keep_prob pre_tockens next_tockens inner_precise prefix "
+		"actual_seq_qlen actual_seq_kvlen sparse_mode"),
+	ATTENTION("flash_attention_score FlashAttentionScore", CANN,
+		"query:block key:block value:block head_num pse|real_shift drop_mask "
+		"padding_mask atten_mask|attn_mask prefix actual_seq_qlen actual_seq_kvlen "
+		"keep_prob scale|scalar_value|scale_value pre_tockens|pre_tokens "
+		"next_tockens|next_tokens inner_precise input_layout sparse_mode"),
+	ATTENTION("flash_attn_func", FLASH,
+		"q|query:block k|key:block v|value:block dropout_p softmax_scale causal "
+		"window_size softcap alibi_slopes"),
 	{.names = NULL},
 };
