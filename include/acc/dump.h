@@ -116,6 +116,8 @@ struct acc_source {
 	const char *
 		interface; /* the call of another recorder's that made it: set_dump_switch, overflow_check */
 };
+/* Of no step, rank or process that is known. */
+#define ACC_NO_PLACE .step = -1, .rank = -1, .proc = -1
 int acc_dump_source(struct acc_dump_ctx *c, const struct acc_source *s, struct acc_err *e);
 /* Its id, which parts of tensors name; as long as there is no other. */
 struct acc_str acc_dump_source_id(const struct acc_dump_ctx *c);

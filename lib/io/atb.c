@@ -8,45 +8,18 @@ enum { HEAD_LIMIT = 16384 };
 static enum acc_dtype
 dtype(int64_t acl)
 {
-	static const int8_t t[] = {[0] = ACC_F32,
-		[1] = ACC_F16,
-		[2] = ACC_I8,
-		[3] = ACC_I32,
-		[4] = ACC_U8,
-		[5] = ACC_NODTYPE,
-		[6] = ACC_I16,
-		[7] = ACC_U16,
-		[8] = ACC_U32,
-		[9] = ACC_I64,
-		[10] = ACC_U64,
-		[11] = ACC_F64,
-		[12] = ACC_BOOL,
-		[13] = ACC_NODTYPE,
-		[14] = ACC_NODTYPE,
-		[15] = ACC_NODTYPE,
-		[16] = ACC_C64,
-		[17] = ACC_C128,
-		[18] = ACC_NODTYPE,
-		[19] = ACC_NODTYPE,
-		[20] = ACC_NODTYPE,
-		[21] = ACC_NODTYPE,
-		[22] = ACC_NODTYPE,
-		[23] = ACC_NODTYPE,
-		[24] = ACC_NODTYPE,
-		[25] = ACC_NODTYPE,
-		[26] = ACC_NODTYPE,
-		[27] = ACC_BF16,
-		[28] = ACC_NODTYPE,
-		[29] = ACC_NODTYPE,
-		[30] = ACC_NODTYPE,
-		[31] = ACC_NODTYPE,
-		[32] = ACC_NODTYPE,
-		[33] = ACC_C32,
-		[34] = ACC_HIF8,
-		[35] = ACC_F8E5M2,
-		[36] = ACC_F8E4M3,
-		[37] = ACC_F8E8M0};
-	return acl < 0 || acl >= (int64_t)sizeof t ? ACC_NODTYPE : (enum acc_dtype)t[acl];
+	static const struct {
+		uint8_t acl;
+		int8_t dtype;
+	} rows[] = {{0, ACC_F32}, {1, ACC_F16}, {2, ACC_I8}, {3, ACC_I32}, {4, ACC_U8},
+		{6, ACC_I16}, {7, ACC_U16}, {8, ACC_U32}, {9, ACC_I64}, {10, ACC_U64},
+		{11, ACC_F64}, {12, ACC_BOOL}, {16, ACC_C64}, {17, ACC_C128}, {27, ACC_BF16},
+		{33, ACC_C32}, {34, ACC_HIF8}, {35, ACC_F8E5M2}, {36, ACC_F8E4M3},
+		{37, ACC_F8E8M0}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].acl == acl)
+			return (enum acc_dtype)rows[i].dtype;
+	return ACC_NODTYPE;
 }
 
 /* The next line, without its end; false: there is none. */

@@ -42,44 +42,19 @@ acc_dumpdata_format_name(uint32_t format)
 enum acc_dtype
 acc_dumpdata_dtype(uint32_t type)
 {
-	static const int8_t dtypes[] = {[0] = ACC_NODTYPE,
-		[1] = ACC_F32,
-		[2] = ACC_F16,
-		[3] = ACC_I8,
-		[4] = ACC_U8,
-		[5] = ACC_I16,
-		[6] = ACC_U16,
-		[7] = ACC_I32,
-		[8] = ACC_I64,
-		[9] = ACC_U32,
-		[10] = ACC_U64,
-		[11] = ACC_BOOL,
-		[12] = ACC_F64,
-		[13] = ACC_NODTYPE,
-		[14] = ACC_I8,
-		[15] = ACC_U8,
-		[16] = ACC_C64,
-		[17] = ACC_C128,
-		[18] = ACC_I8,
-		[19] = ACC_I16,
-		[20] = ACC_I32,
-		[21] = ACC_U8,
-		[22] = ACC_U16,
-		[23] = ACC_NODTYPE,
-		[24] = ACC_NODTYPE,
-		[25] = ACC_NODTYPE,
-		[26] = ACC_NODTYPE,
-		[27] = ACC_BF16,
-		[28] = ACC_NODTYPE,
-		[29] = ACC_NODTYPE,
-		[30] = ACC_NODTYPE,
-		[31] = ACC_NODTYPE,
-		[32] = ACC_C32,
-		[33] = ACC_HIF8,
-		[34] = ACC_F8E5M2,
-		[35] = ACC_F8E4M3,
-		[36] = ACC_F8E8M0};
-	return type < sizeof dtypes ? (enum acc_dtype)dtypes[type] : ACC_NODTYPE;
+	static const struct {
+		uint8_t type;
+		int8_t dtype;
+	} rows[] = {{1, ACC_F32}, {2, ACC_F16}, {3, ACC_I8}, {4, ACC_U8}, {5, ACC_I16},
+		{6, ACC_U16}, {7, ACC_I32}, {8, ACC_I64}, {9, ACC_U32}, {10, ACC_U64},
+		{11, ACC_BOOL}, {12, ACC_F64}, {14, ACC_I8}, {15, ACC_U8}, {16, ACC_C64},
+		{17, ACC_C128}, {18, ACC_I8}, {19, ACC_I16}, {20, ACC_I32}, {21, ACC_U8},
+		{22, ACC_U16}, {27, ACC_BF16}, {32, ACC_C32}, {33, ACC_HIF8}, {34, ACC_F8E5M2},
+		{35, ACC_F8E4M3}, {36, ACC_F8E8M0}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].type == type)
+			return (enum acc_dtype)rows[i].dtype;
+	return ACC_NODTYPE;
 }
 
 bool

@@ -190,9 +190,7 @@ acc_params_put(struct params *ps, const char *format, enum dialect dialect, cons
 		.format = format,
 		.task = "config",
 		.framework = framework[dialect],
-		.step = -1,
-		.rank = -1,
-		.proc = -1};
+		ACC_NO_PLACE};
 	if (ps->n == 0)
 		return acc_fail(e, ACC_EFORMAT, "%s", none);
 	int rc = acc_dump_source(ps->c, &s, e);

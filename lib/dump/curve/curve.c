@@ -549,9 +549,7 @@ acc_curve_begin(struct curves *cv, struct curve_file *f, struct acc_dump_ctx *c,
 		.format = format,
 		.framework = framework,
 		.task = "curves",
-		.step = -1,
-		.rank = -1,
-		.proc = -1};
+		ACC_NO_PLACE};
 	int rc = acc_curve_open(f, path, e);
 	if (rc < 0)
 		return rc;

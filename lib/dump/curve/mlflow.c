@@ -162,9 +162,7 @@ read_metrics(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	const struct acc_source src = {.root = s.dir,
 		.format = "mlflow-metrics",
 		.task = "curves",
-		.step = -1,
-		.rank = -1,
-		.proc = -1};
+		ACC_NO_PLACE};
 	if (rc == 0)
 		rc = acc_curves_start(&cv, c, &src, "metrics", "metrics", ':', e);
 	if (rc == 0)

@@ -220,9 +220,7 @@ read_metrics(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	const struct acc_source src = {.root = s.f.dir,
 		.format = "mlflow-db",
 		.task = "curves",
-		.step = -1,
-		.rank = -1,
-		.proc = -1};
+		ACC_NO_PLACE};
 	if (rc == 0)
 		rc = runs(&s, e);
 	if (rc == 0)

@@ -329,12 +329,7 @@ read_file(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file, 
 	struct events ev = {0};
 	char path[2 * PATH_MAX];
 	struct acc_err bad = {0};
-	struct acc_source s = {.root = dir,
-		.format = "tfevents",
-		.task = "curves",
-		.step = -1,
-		.rank = -1,
-		.proc = -1};
+	struct acc_source s = {.root = dir, .format = "tfevents", .task = "curves", ACC_NO_PLACE};
 	snprintf(path, sizeof path, "%s/%s", dir, file);
 	ev.path = path;
 	int rc = acc_curves_start(&ev.cv, c, &s, run, file, '#', e);

@@ -287,9 +287,7 @@ read_db(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	const struct acc_source src = {.root = dir,
 		.format = "trend.db",
 		.task = "curves",
-		.step = -1,
-		.rank = -1,
-		.proc = -1};
+		ACC_NO_PLACE};
 	struct acc_sqlite *db = fd < 0 ? NULL : acc_sqlite_open(fd, e);
 	int rc = fd < 0 ? fd : db == NULL ? (e != NULL ? e->code : ACC_EFORMAT) : 0;
 	if (rc == 0)

@@ -177,9 +177,7 @@ read_ascend(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.task = "tensor",
 		.device = "npu",
 		.level = "L2",
-		.step = -1,
-		.rank = -1,
-		.proc = -1};
+		ACC_NO_PLACE};
 	const struct ascend_file f = {.c = c,
 		.said = &said,
 		.dirfd = dirfd,

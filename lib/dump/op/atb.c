@@ -382,9 +382,7 @@ read_atb(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.device = "npu",
 		.task = "tensor",
 		.level = "L2",
-		.step = -1,
-		.rank = -1,
-		.proc = -1};
+		ACC_NO_PLACE};
 	rc = acc_dump_source(c, &s, e);
 	if (rc == 0)
 		rc = acc_atb_put(&a, &p, NULL, path, e);

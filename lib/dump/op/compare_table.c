@@ -45,11 +45,7 @@ start(struct table *t, const struct acc_str *f, size_t n, struct acc_err *e)
 	static const char *const tasks[] = {"tensor", "statistics", "md5"};
 	char dir[PATH_MAX];
 	const char *file;
-	struct acc_source src = {.root = dir,
-		.format = "msprobe-table",
-		.step = -1,
-		.rank = -1,
-		.proc = -1};
+	struct acc_source src = {.root = dir, .format = "msprobe-table", ACC_NO_PLACE};
 	if (!is_header(f, n, &t->mode))
 		return acc_fail(e, ACC_EFORMAT,
 			"no table of msprobe's compare: its first columns are not NPU Name and Bench Name");

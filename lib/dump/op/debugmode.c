@@ -248,9 +248,7 @@ read_debugmode(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.format = "debugmode",
 		.framework = "pytorch",
 		.task = "statistics",
-		.step = -1,
-		.rank = -1,
-		.proc = -1};
+		ACC_NO_PLACE};
 	const int64_t n = acc_file_peek(fd, &first, 1, 0, e);
 	struct acc_bytes *b = acc_bytes_open(fd, path, true, e);
 	int rc = n < 0 ? (int)n : b == NULL ? ACC_EIO : acc_dump_source(c, &s, e);

@@ -446,9 +446,7 @@ read_etdump(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.format = "etdump",
 		.framework = "executorch",
 		.task = "tensor",
-		.step = -1,
-		.rank = -1,
-		.proc = -1};
+		ACC_NO_PLACE};
 	rc = load(&d, file, e);
 	rc = rc < 0 ? rc : find_buffer(&d, file, e);
 	rc = rc < 0 ? rc : read_runs(&d, &s, e);

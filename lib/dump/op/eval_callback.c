@@ -319,9 +319,7 @@ read_evals(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.format = "eval_callback",
 		.framework = "ggml",
 		.task = "statistics",
-		.step = -1,
-		.rank = -1,
-		.proc = -1};
+		ACC_NO_PLACE};
 	struct acc_bytes *b = acc_bytes_open(fd, path, true, e);
 	int rc = b == NULL ? ACC_EIO : acc_dump_source(c, &s, e);
 	if (rc == 0)

@@ -597,9 +597,7 @@ read_dcp(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.format = "dcp",
 		.framework = "pytorch",
 		.task = "tensor",
-		.step = -1,
-		.rank = -1,
-		.proc = -1};
+		ACC_NO_PLACE};
 	int rc = acc_dump_source(c, &s, e);
 	if (rc == 0)
 		rc = acc_dcp_read(&w, fd, e);

@@ -422,9 +422,7 @@ read_flax(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.format = "flax",
 		.framework = "jax",
 		.task = "tensor",
-		.step = -1,
-		.rank = -1,
-		.proc = -1,
+		ACC_NO_PLACE,
 		.order = "names"};
 	int rc = acc_file_stat(x.fd, &x.info, e);
 	rc = rc == 0 ? is_flax(&x) : rc;

@@ -171,9 +171,7 @@ read_hdf5(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	const struct acc_source s = {.root = dir,
 		.format = "hdf5",
 		.task = "tensor",
-		.step = -1,
-		.rank = -1,
-		.proc = -1,
+		ACC_NO_PLACE,
 		.order = "names"}; /* whatever the names: behaviour keras-weights-by-order */
 	int rc = acc_file_stat(x.fd, &x.info, e);
 	rc = rc == 0 ? place(&x, &base, &size, e) : rc;

@@ -220,9 +220,7 @@ read_npy(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	struct acc_source s = {.root = f.dir,
 		.format = "npy",
 		.task = "tensor",
-		.step = -1,
-		.rank = -1,
-		.proc = -1,
+		ACC_NO_PLACE,
 		/* Behaviour mlx-savez-order. */
 		.order = f.n <= 0 || saved != NULL
 				 ? NULL

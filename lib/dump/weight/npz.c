@@ -204,12 +204,7 @@ read_npz(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	f.fd = acc_dump_open_file(path, dir, &f.file, e);
 	if (f.fd < 0)
 		return f.fd;
-	struct acc_source s = {.root = dir,
-		.format = "npz",
-		.task = "tensor",
-		.step = -1,
-		.rank = -1,
-		.proc = -1};
+	struct acc_source s = {.root = dir, .format = "npz", .task = "tensor", ACC_NO_PLACE};
 	int rc = acc_file_stat(f.fd, &f.info, e);
 	if (rc == 0)
 		rc = read_zip(&f, &s, e);

@@ -518,9 +518,7 @@ read_onnx(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	const struct acc_source s = {.root = dir,
 		.format = "onnx",
 		.task = "tensor",
-		.step = -1,
-		.rank = -1,
-		.proc = -1,
+		ACC_NO_PLACE,
 		.order = "names"};
 	rc = x.fd < 0 ? x.fd : acc_file_stat(x.fd, &x.info, e);
 	if (rc == 0)

@@ -291,9 +291,7 @@ read_pt2(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.format = "pt2",
 		.framework = "pytorch",
 		.task = "tensor",
-		.step = -1,
-		.rank = -1,
-		.proc = -1,
+		ACC_NO_PLACE,
 		.order = "names"};
 	int rc = acc_file_stat(x.fd, &x.info, e);
 	if (rc == 0)

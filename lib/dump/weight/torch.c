@@ -362,12 +362,8 @@ open_set(struct set *s, const char *named, struct weight_map *map, struct acc_er
 	return rc;
 }
 
-static const struct acc_source source = {.format = "pt",
-	.framework = "pytorch",
-	.task = "tensor",
-	.step = -1,
-	.rank = -1,
-	.proc = -1};
+static const struct acc_source source = {
+	.format = "pt", .framework = "pytorch", .task = "tensor", ACC_NO_PLACE};
 
 /* The files of an index, or those of a folder. */
 static int
