@@ -300,7 +300,7 @@ regress: all
 networks: all
 	BIN=$(abspath $(BIN)) nice $(PYTHON) tests/networks/run $(B)/networks $(NETWORKS)
 
-# SIZE=2147483648 bytes a side, ROUNDS=5, ONLY="warm stats ...": see tests/bench/run.
+# SIZE=2147483648 bytes a side, ROUNDS=5, ONLY="warm stats ...", BASE=COMMIT: see tests/bench/run.
 BENCH := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench/*.c)))
 bench: all $(BENCH)
 	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/bench/run
