@@ -207,6 +207,9 @@ struct acc_case {
 	uint32_t nfinding;
 	size_t finding_cap;
 	uint64_t pairs, tensors;      /* records of op calls: with two sides in mind, with one */
+	struct acc_ids ops;           /* of each operator's name, its place in op */
+	struct acc_op_known **op;
+	size_t op_cap;
 	uint64_t passed;              /* records that belong to a pass, as those of op calls do */
 	uint64_t audited;             /* records with a result of accaudit */
 	struct acc_coverage cover[2]; /* what accaudit said of each side, or of the only one */

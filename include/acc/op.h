@@ -113,6 +113,8 @@ bool acc_op_hands(struct acc_str op);
  * as the buffers that torch.distributed's functions receive into, and what fill_ or copy_ writes to; or nothing but
  * its form is looked at, as stride, size and zeros_like do. */
 bool acc_op_fills(struct acc_str op, struct acc_str pos);
+/* May acc_op_fills, acc_op_is_early or acc_op_is_filled_later say so of any of its arguments? */
+bool acc_op_may_fill(struct acc_str op);
 /* Is its output recorded before it is there? batch_isend_irecv gives the buffers that others fill while it is
  * waited for. */
 bool acc_op_is_early(struct acc_str op);

@@ -166,20 +166,36 @@ same_leaf(const struct call *x, const struct call *y)
 	return x->leaf != 0 && x->leaf == y->leaf;
 }
 
+/* What a pair as it stands is worth, since the last exchange. */
+struct worth {
+	uint32_t since;
+	int flow, points;
+};
+
+static const struct worth *
+worth_of(const struct seq *s, struct worth *w, uint32_t i, uint32_t since)
+{
+	if (w[i].since != since)
+		w[i] = (struct worth){since, acc_seq_flow(s, i, s->ma[i]),
+			acc_seq_points(s, i, s->ma[i])};
+	return &w[i];
+}
+
 /* Would the partners of calls i and k be better exchanged? It takes values that are almost the
  * same, the same weights, or the origin of inputs: values that are only less far apart are no
  * reason to believe that the order has changed. */
 static bool
-better_crossed(const struct seq *s, uint32_t i, uint32_t k)
+better_crossed(const struct seq *s, struct worth *worth, uint32_t since, uint32_t i, uint32_t k)
 {
 	uint32_t x = s->ma[i], y = s->ma[k];
 	const struct call *p = &s->a[i], *q = &s->a[k], *u = &s->b[x], *w = &s->b[y];
+	const struct worth *one = worth_of(s, worth, i, since),
+			   *two = worth_of(s, worth, k, since);
 	bool reason = (acc_seq_value(p, w) >= 15 && acc_seq_value(q, u) >= 15) ||
 		      (same_leaf(p, w) && same_leaf(q, u) && !same_leaf(p, u)) ||
-		      acc_seq_flow(s, i, y) + acc_seq_flow(s, k, x) >
-			      acc_seq_flow(s, i, x) + acc_seq_flow(s, k, y);
+		      acc_seq_flow(s, i, y) + acc_seq_flow(s, k, x) > one->flow + two->flow;
 	return reason && acc_seq_points(s, i, y) + acc_seq_points(s, k, x) >
-				 acc_seq_points(s, i, x) + acc_seq_points(s, k, y) + 10;
+				 one->points + two->points + 10;
 }
 
 /* Pairs of the same kin that stand near each other. */
@@ -187,6 +203,10 @@ int
 acc_seq_uncross(struct seq *s)
 {
 	enum { REACH = 64 };
+	struct worth *worth = calloc((size_t)s->na + 1, sizeof *worth);
+	uint32_t since = 1;
+	if (worth == NULL)
+		return acc_nomem(s->e);
 	for (uint32_t i = 0; i < s->na; i++)
 		for (uint32_t k = i + 1; k < s->na && k < i + REACH; k++) {
 			const struct call *p = &s->a[i], *q = &s->a[k];
@@ -194,11 +214,13 @@ acc_seq_uncross(struct seq *s)
 			if (x == ACC_NOMATE || y == ACC_NOMATE || p->out != q->out ||
 				p->family != q->family || s->b[x].out != s->b[y].out ||
 				s->how[i] == SEQ_RULE || s->how[k] == SEQ_RULE ||
-				!better_crossed(s, i, k))
+				!better_crossed(s, worth, since, i, k))
 				continue;
 			acc_seq_mate(s, i, y, SEQ_LIKENESS);
 			acc_seq_mate(s, k, x, SEQ_LIKENESS);
+			since++;
 		}
+	free(worth);
 	return 0;
 }
 

@@ -205,9 +205,9 @@ static bool
 too_large(struct acc_dump_ctx *c, const struct acc_rec *r)
 {
 	struct acc_err big = {0};
-	struct acc_str name = acc_get_text(r, "", "name");
 	if (weight(r) <= ACC_MAX_RECORD)
 		return false;
+	struct acc_str name = acc_get_text(r, "", "name");
 	if (name.n == 0)
 		name = acc_get_text(r, "", "key");
 	name.n = name.n < 100 ? name.n : 100;

@@ -3,6 +3,17 @@
 #include "judge/item.h"
 #include "judge/picked.h"
 
+/* What is asked of an operator's name at each call of it, once for all. */
+struct acc_op_known {
+	const struct acc_op_info *info; /* of a module NULL */
+	enum acc_op_class cls;
+	enum acc_op_sums sums;
+	enum acc_op_response response;
+	unsigned steps;
+	double slope;
+	bool module, ranks, talks, hands, writes, partly, state, may_fill;
+};
+
 /* Where and in which op call a record stands. */
 struct origin {
 	struct acc_str key[2];
@@ -10,7 +21,48 @@ struct origin {
 	bool by_proc, passed, backward, grad;
 	struct acc_str op, pos;
 	uint64_t op_id, twin;
+	const struct acc_op_known *known; /* of op */
 };
+
+static bool
+has_state(struct acc_str op)
+{
+	const struct acc_str name = acc_op_name(op);
+	return acc_str_is(name, "batch_norm") || acc_str_is(name, "instance_norm");
+}
+
+/* As long-lived as the case; NULL when memory runs out. */
+static const struct acc_op_known *
+known(struct acc_case *c, struct acc_str op, struct acc_err *e)
+{
+	const uint64_t id = acc_hash(op.p, op.n);
+	const uint32_t at = acc_ids_get(&c->ops, id);
+	if (at != ACC_NOID)
+		return c->op[at];
+	struct acc_op_known *k = acc_alloc(&c->mem, sizeof *k);
+	if (k == NULL || !ACC_ROOM(c->op, c->op_cap, (size_t)c->ops.n + 1, e) ||
+		acc_ids_put(&c->ops, id, (uint32_t)c->ops.n, false, e) < 0) {
+		acc_nomem(e);
+		return NULL;
+	}
+	const bool module = acc_op_is_module(op);
+	*k = (struct acc_op_known){.info = module ? NULL : acc_op_info_of(op),
+		.cls = acc_op_class(op),
+		.sums = acc_op_sums(op),
+		.response = acc_op_response(op),
+		.steps = acc_op_steps(op),
+		.slope = acc_op_slope(op),
+		.module = acc_str_starts(op, "Module."),
+		.ranks = acc_op_ranks(op),
+		.talks = acc_op_talks(op),
+		.hands = acc_op_hands(op),
+		.writes = acc_op_in_place(op),
+		.partly = acc_op_writes_partly(op),
+		.state = has_state(op),
+		.may_fill = acc_op_may_fill(op)};
+	c->op[c->ops.n - 1] = k;
+	return k;
+}
 
 /* The device's fields first; those of the bench where the device has none. */
 static int64_t
@@ -112,9 +164,7 @@ name_call(struct acc_case *c, struct acc_call *k, const struct origin *p, struct
 static bool
 is_state(const struct origin *p)
 {
-	struct acc_str name = acc_op_name(p->op);
-	return (acc_str_is(name, "batch_norm") || acc_str_is(name, "instance_norm")) &&
-	       (acc_str_is(p->pos, "1") || acc_str_is(p->pos, "2"));
+	return p->known->state && (acc_str_is(p->pos, "1") || acc_str_is(p->pos, "2"));
 }
 
 /* A weight comes from no op: it is the same on both sides, or it is news. */
@@ -134,23 +184,23 @@ is_weight(const struct acc_item *it, const struct origin *p)
 	bool second = (it->io == ACC_IO_IN && pos > 0) ||
 		      (it->io == ACC_IO_KW &&
 			      (acc_str_is(p->pos, "weight") || acc_str_is(p->pos, "bias")));
-	const struct acc_op_info *o = !second || acc_op_is_module(p->op) || is_state(p)
-					      ? NULL
-					      : acc_op_info_of(p->op);
+	const struct acc_op_info *o = !second || is_state(p) ? NULL : p->known->info;
 	return o != NULL && (o->flags & ACC_OP_WEIGHTS) != 0 &&
 	       (o->cls != ACC_OP_ATTEND || it->io == ACC_IO_KW || pos > 2);
 }
 
 /* A kernel of MindSpore takes what it is given; which of that are weights, the function of the other side says. */
-static bool
-is_weight_of_kernel(const struct acc_item *it, const struct origin *p, const struct acc_picked *s)
+static int
+weight_of_kernel(struct acc_case *c, struct acc_item *it, const struct origin *p, struct acc_err *e)
 {
 	struct origin bench = *p;
-	if (it->sides != 3 || p->op.n == 0 || memchr(p->op.p, '.', p->op.n) != NULL)
-		return false;
-	bench.op = acc_picked_text(s->side[ACC_B][OP]);
-	bench.pos = acc_picked_text(s->side[ACC_B][POS]);
-	return is_weight(it, &bench);
+	if (it->weight || it->sides != 3 || p->op.n == 0 || memchr(p->op.p, '.', p->op.n) != NULL)
+		return 0;
+	bench.op = acc_picked_text(c->picked->side[ACC_B][OP]);
+	bench.pos = acc_picked_text(c->picked->side[ACC_B][POS]);
+	bench.known = known(c, bench.op, e);
+	it->weight = bench.known != NULL && is_weight(it, &bench);
+	return bench.known == NULL ? ACC_ENOMEM : 0;
 }
 
 /* Do both sides call the same operator? */
@@ -222,6 +272,9 @@ acc_into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 {
 	struct origin p;
 	locate(&p, c->picked, it->sides);
+	p.known = known(c, p.op, e);
+	if (p.known == NULL)
+		return ACC_ENOMEM;
 	c->passed += p.passed;
 	struct acc_call *k = c->ncall > 0 ? &c->call[c->ncall - 1] : NULL;
 	/* One recorded by hand has one step and one rank, which its pairs have from the bench. */
@@ -247,30 +300,33 @@ acc_into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 		k->first = it->line;
 		k->backward = p.backward;
 		k->grad = p.grad;
-		k->module = acc_str_starts(p.op, "Module.");
 		k->op_id = p.op_id;
 		k->twin = p.twin;
-		k->cls = (uint8_t)acc_op_class(p.op);
-		k->sums = (uint8_t)acc_op_sums(p.op);
-		k->steps = (uint8_t)acc_op_steps(p.op);
-		k->slope = (float)acc_op_slope(p.op);
-		k->ranks = acc_op_ranks(p.op);
-		k->talks = acc_op_talks(p.op);
-		k->hands = acc_op_hands(p.op);
-		k->writes = acc_op_in_place(p.op);
-		k->partly = acc_op_writes_partly(p.op);
-		k->response = (uint8_t)acc_op_response(p.op);
+		k->module = p.known->module;
+		k->cls = (uint8_t)p.known->cls;
+		k->sums = (uint8_t)p.known->sums;
+		k->steps = (uint8_t)p.known->steps;
+		k->slope = (float)p.known->slope;
+		k->ranks = p.known->ranks;
+		k->talks = p.known->talks;
+		k->hands = p.known->hands;
+		k->writes = p.known->writes;
+		k->partly = p.known->partly;
+		k->response = (uint8_t)p.known->response;
 	}
 	k->inplace |= it->kind == ACC_ITEM_ARG && is_told_inplace(c->picked, &p, it->sides);
 	k->elsewhere |= it->kind == ACC_ITEM_ARG && goes_elsewhere(c->picked, &p, it->sides);
-	it->weight = is_weight(it, &p) || is_weight_of_kernel(it, &p, c->picked);
+	it->weight = is_weight(it, &p);
+	if (weight_of_kernel(c, it, &p, e) < 0)
+		return ACC_ENOMEM;
 	/* As torch's operators take it, any of them: what stood there before is nothing to it. */
 	bool out = it->io == ACC_IO_KW &&
 		   (acc_str_is(p.pos, "out") || acc_str_starts(p.pos, "out."));
 	if (it->kind == ACC_ITEM_TENSOR &&
-		(it->io != ACC_IO_OUT ? out || acc_op_fills(p.op, p.pos)
-				      : k->elsewhere || acc_op_is_early(p.op) ||
-						acc_op_is_filled_later(p.op, p.pos)))
+		(it->io != ACC_IO_OUT ? out || (p.known->may_fill && acc_op_fills(p.op, p.pos))
+				      : k->elsewhere || (p.known->may_fill &&
+						(acc_op_is_early(p.op) ||
+							acc_op_is_filled_later(p.op, p.pos)))))
 		it->kind = ACC_ITEM_BUFFER;
 	it->array = is_array(it, c->picked);
 	k->array |= it->array;

@@ -20,7 +20,7 @@ acc_recent(const struct scan *s, bool backward)
 {
 	double worst = 0;
 	for (uint32_t i = 0; i < LIMIT_RECENT && i < s->nrecent[backward]; i++)
-		worst = fmax(worst, s->recent[backward][i]);
+		worst = s->recent[backward][i] > worst ? s->recent[backward][i] : worst;
 	return worst;
 }
 

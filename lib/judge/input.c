@@ -78,7 +78,7 @@ is_rest(const struct scan *s, const struct acc_call *k, const struct acc_item *i
 	unit = fmax(unit, s->unit);
 	const double floor = acc_unit_low(unit) ? LIMIT_OTHER_FLOOR_16 : LIMIT_OTHER_FLOOR;
 	for (uint32_t i = 0; i < LIMIT_RECENT && i < s->nrecent[true]; i++)
-		size = fmax(size, s->size[i]);
+		size = s->size[i] > size ? s->size[i] : size;
 	double off = it->measure == ACC_BY_STAT ? it->stat_abs : it->rmse;
 	return (k->backward || s->nrecent[true] > 0) && !it->weight && !it->permuted && off > 0 &&
 	       fmax(off, it->b_rms) <= LIMIT_MARGIN * floor * unit * size;

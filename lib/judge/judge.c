@@ -54,6 +54,8 @@ acc_case_close(struct acc_case *c)
 	acc_ids_release(&c->ranks[ACC_B]);
 	acc_spill_release(&c->items);
 	acc_spill_release(&c->calls);
+	acc_ids_release(&c->ops);
+	free(c->op);
 	free(c->verdict);
 	free(c->finding);
 	free(c);

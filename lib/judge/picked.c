@@ -1,8 +1,6 @@
 /* What the judges read of every record. */
 #include "judge/picked.h"
 
-#include <math.h>
-
 /* Side A, the record itself, side B: so that one that is no pair has the first of them. */
 enum { OWN = NSIDE, B = NSIDE + NOWN, N = 2 * NSIDE + NOWN, ALONE = NSIDE + A_KIND };
 
@@ -53,36 +51,6 @@ acc_picked_release(struct acc_picked *s)
 {
 	acc_pick_release(&s->pair);
 	acc_pick_release(&s->alone);
-}
-
-struct acc_str
-acc_picked_text(const struct acc_val *v)
-{
-	struct acc_str s = {"", 0};
-	acc_as_text(v, &s);
-	return s;
-}
-
-int64_t
-acc_picked_int(const struct acc_val *v, int64_t dflt)
-{
-	acc_as_int(v, &dflt);
-	return dflt;
-}
-
-double
-acc_picked_f64(const struct acc_val *v)
-{
-	double x = NAN;
-	acc_as_f64(v, &x);
-	return x;
-}
-
-bool
-acc_picked_is_f64(const struct acc_val *v)
-{
-	double x;
-	return acc_as_f64(v, &x);
 }
 
 uint64_t

@@ -7,6 +7,8 @@
 
 #include "acc/judge.h"
 
+#include <math.h>
+
 /* Of a side; statistics of the recorder in the order max, min, mean, norm. */
 /* clang-format off */
 #define PICKED_SIDE(X) \
@@ -48,11 +50,31 @@ struct acc_picked {
 int acc_picked_get(struct acc_picked *s, const struct acc_rec *r);
 void acc_picked_release(struct acc_picked *s);
 /* The text or integer of a field, or an empty string, or dflt. */
-struct acc_str acc_picked_text(const struct acc_val *v);
-int64_t acc_picked_int(const struct acc_val *v, int64_t dflt);
-/* A number, NAN where it is none; whether it is one; and of a shape how many elements, 0 where it is none. */
-double acc_picked_f64(const struct acc_val *v);
-bool acc_picked_is_f64(const struct acc_val *v);
+static inline struct acc_str
+acc_picked_text(const struct acc_val *v)
+{
+	return v == NULL || v->type != ACC_V_TEXT ? (struct acc_str){"", 0} : v->s;
+}
+static inline int64_t
+acc_picked_int(const struct acc_val *v, int64_t dflt)
+{
+	return v == NULL || v->type != ACC_V_INT ? dflt : v->i;
+}
+/* A number, NAN where it is none; whether it is one; of a shape how many elements, 0 where it is none. */
+static inline double
+acc_picked_f64(const struct acc_val *v)
+{
+	double x = NAN;
+	if (v == NULL || v->type == ACC_V_F64)
+		return v == NULL ? x : v->f;
+	acc_as_f64(v, &x);
+	return x;
+}
+static inline bool
+acc_picked_is_f64(const struct acc_val *v)
+{
+	return v != NULL && v->type >= ACC_V_INT && v->type <= ACC_V_F64;
+}
 uint64_t acc_picked_count(const struct acc_val *shape);
 
 /* How many times its limit the worse error of an audit is; NAN where it did not judge. A factor

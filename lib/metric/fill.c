@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
+extern const struct acc_metric acc_metric_max_abs, acc_metric_max_rel;
+
 /* A field that is not there yet. Names of metrics last. */
 static int
 add(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v)
@@ -121,11 +123,11 @@ put_values(struct acc_measurer *m, struct acc_rec *r)
 	double d = m->subject.equal ? 0 : isfinite(a) && isfinite(b) ? fabs(a - b) : INFINITY;
 	double rel = m->subject.equal ? 0 : isfinite(d) ? d / fabs(b) : INFINITY;
 	for (size_t i = 0; i < acc_nmetrics && rc == 0; i++) {
-		const char *name = acc_metrics[i]->name;
-		if (m->chosen[i] && strcmp(name, "m.max_abs") == 0)
-			rc = acc_add(r, "", name, acc_f64(d));
-		if (m->chosen[i] && strcmp(name, "m.max_rel") == 0)
-			rc = acc_add(r, "", name, acc_f64(rel));
+		const struct acc_metric *row = acc_metrics[i];
+		if (m->chosen[i] && row == &acc_metric_max_abs)
+			rc = acc_add(r, "", row->name, acc_f64(d));
+		if (m->chosen[i] && row == &acc_metric_max_rel)
+			rc = acc_add(r, "", row->name, acc_f64(rel));
 	}
 	return rc;
 }

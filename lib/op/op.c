@@ -43,7 +43,9 @@ last_part(struct acc_str op)
 {
 	static const char *const atens[] = {"Aten.", "aten.", "torch.ops.aten.", "aten::"};
 	bool aten = false;
-	for (size_t i = 0; i < sizeof atens / sizeof *atens && !aten; i++) {
+	/* Of most the first letter tells that they are none. */
+	const bool may = op.n > 0 && (op.p[0] == 'A' || op.p[0] == 'a' || op.p[0] == 't');
+	for (size_t i = 0; i < sizeof atens / sizeof *atens && may && !aten; i++) {
 		const uint32_t n = (uint32_t)strlen(atens[i]);
 		aten = acc_str_starts(op, atens[i]);
 		op = aten ? (struct acc_str){op.p + n, op.n - n} : op;
@@ -51,10 +53,9 @@ last_part(struct acc_str op)
 	for (uint32_t i = 0; aten && i < op.n; i++)
 		if (op.p[i] == '.')
 			op.n = i;
-	for (uint32_t i = op.n; i-- > 0;)
-		if (op.p[i] == '.')
-			return (struct acc_str){op.p + i + 1, op.n - i - 1};
-	return op;
+	const char *dot = op.n == 0 ? NULL : memrchr(op.p, '.', op.n);
+	return dot == NULL ? op
+			   : (struct acc_str){dot + 1, op.n - (uint32_t)(dot - op.p) - 1};
 }
 
 static struct acc_str
@@ -390,6 +391,13 @@ acc_op_is_filled_later(struct acc_str op, struct acc_str pos)
 {
 	/* Behaviour fsdp-gathers-into-empty. */
 	return acc_word_in("all_gather_copy_in", acc_op_name(op)) && acc_str_is(pos, "1");
+}
+
+bool
+acc_op_may_fill(struct acc_str op)
+{
+	return overwrites(op) || is_of_form(op) || acc_op_is_early(op) ||
+	       acc_op_is_filled_later(op, ACC_STR("1")) || acc_str_starts(op, "Distributed.");
 }
 
 bool

@@ -11,6 +11,7 @@ acc_job_buffers_release(struct acc_job_buffers *d)
 {
 	free(d->a);
 	free(d->b);
+	free(d->sample);
 	*d = (struct acc_job_buffers){0};
 }
 
@@ -144,53 +145,66 @@ acc_job_same(const struct acc_job *x, const struct acc_job *y)
 	return x->min_scale == y->min_scale && same_side(&x->a, &y->a) && same_side(&x->b, &y->b);
 }
 
+/* Elements of b on their way to the sample, in native order. All there are, if they are as stored, are not read again. */
+static int
+sample_run(struct acc_job_side *b, uint64_t at, size_t n, uint8_t *bytes, struct acc_err *e)
+{
+	if (n < b->count || !acc_pay_random(b->pay) || acc_pay_swapped(b->pay))
+		return acc_pay_peek(b->pay, at, n, bytes, e);
+	b->read = acc_pay_fetch(b->pay, 0, n, bytes, e) == 0;
+	return b->read ? 0 : -1;
+}
+
+/* The same of what can only be read from its start, by a second opening of the file, which stands at *stands. */
+static int
+sample_again(struct acc_pay *again, uint64_t *stands, uint64_t at, size_t n, uint8_t *bytes,
+	struct acc_err *e)
+{
+	int rc = 0;
+	while (rc == 0 && *stands < at) {
+		size_t skip = at - *stands < ACC_CHUNK ? (size_t)(at - *stands) : ACC_CHUNK;
+		rc = acc_pay_fetch(again, *stands, skip, bytes, e);
+		*stands += skip;
+	}
+	if (rc == 0)
+		rc = acc_pay_fetch(again, at, n, bytes, e);
+	if (rc == 0)
+		acc_pay_native(again, bytes, n);
+	*stands += n;
+	return rc;
+}
+
 /* The scale, from b's sample. Compressed data can only be read from its start: then by a
  * second opening of the file. */
 static int
-sample(struct acc_job *m, struct acc_roots *r, struct acc_err *e)
+sample(struct acc_job *m, struct acc_roots *r, struct acc_job_buffers *d, struct acc_err *e)
 {
 	struct acc_job_side *b = &m->b;
 	const size_t size = acc_dtype_of(b->ref.dtype)->size;
+	const bool peeks = acc_pay_can_peek(b->pay);
 	struct acc_pay *again = NULL;
-	size_t have = 0;
-	int rc = 0;
-	double *x = malloc(ACC_SAMPLE * sizeof *x);
-	uint8_t *bytes = malloc((size_t)ACC_CHUNK * size);
-	if (x == NULL || bytes == NULL)
-		rc = acc_nomem(e);
-	if (rc == 0 && !acc_pay_can_peek(b->pay)) {
-		again = acc_pay_open(r, b->src, &b->ref, e);
-		rc = again == NULL ? -1 : 0;
-	}
 	uint64_t stands = 0;
+	size_t have = 0;
+	int rc = room(&d->b, &d->nb, (size_t)(peeks ? ACC_SAMPLE : ACC_CHUNK) * size, e) < 0 ? -1 : 0;
+	if (d->sample == NULL)
+		d->sample = malloc((size_t)2 * ACC_SAMPLE * sizeof *d->sample);
+	if (rc == 0 && d->sample == NULL)
+		rc = acc_nomem(e);
+	if (rc == 0 && !peeks && (again = acc_pay_open(r, b->src, &b->ref, e)) == NULL)
+		rc = -1;
 	for (size_t i = 0, n; rc == 0 && i < acc_sample_runs(b->count); i++, have += n) {
-		uint64_t at = acc_sample_run(b->count, i, &n);
-		if (again == NULL) {
-			rc = acc_pay_peek(b->pay, at, n, bytes, e);
-		} else {
-			while (rc == 0 && stands < at) {
-				size_t skip = at - stands < ACC_CHUNK ? (size_t)(at - stands)
-								      : ACC_CHUNK;
-				rc = acc_pay_fetch(again, stands, skip, bytes, e);
-				stands += skip;
-			}
-			if (rc == 0)
-				rc = acc_pay_fetch(again, at, n, bytes, e);
-			if (rc == 0)
-				acc_pay_native(again, bytes, n);
-			stands += n;
-		}
+		const uint64_t at = acc_sample_run(b->count, i, &n);
+		rc = peeks ? sample_run(b, at, n, d->b, e)
+			   : sample_again(again, &stands, at, n, d->b, e);
 		if (rc == 0)
-			acc_kernel_abs(b->ref.dtype, bytes, n, x + have);
+			acc_kernel_abs(b->ref.dtype, d->b, n, d->sample + have);
 	}
 	if (rc == 0) {
-		double s = acc_median(x, have);
+		double s = acc_median(d->sample, d->sample + ACC_SAMPLE, have);
 		m->sampled = s > 0;
 		m->opt.scale = s > m->min_scale ? s : m->min_scale;
 	}
 	acc_pay_close(again);
-	free(x);
-	free(bytes);
 	return rc;
 }
 
@@ -227,12 +241,13 @@ close_side(struct acc_job_side *s)
 }
 
 void
-acc_job_prepare(struct acc_job *m, struct acc_roots *r, const struct acc_pool_opt *opt)
+acc_job_prepare(struct acc_job *m, struct acc_roots *r, const struct acc_pool_opt *opt,
+	struct acc_job_buffers *d)
 {
 	open_side(&m->a, r, opt);
 	open_side(&m->b, r, opt);
 	m->pair = m->a.pay != NULL && m->b.pay != NULL && m->a.count == m->b.count;
-	if (m->pair && !opt->plain && sample(m, r, &m->b.err) < 0) {
+	if (m->pair && !opt->plain && sample(m, r, d, &m->b.err) < 0) {
 		close_side(&m->b);
 		m->pair = false;
 	}
@@ -262,7 +277,7 @@ read_chunk(struct acc_job_side *s, uint64_t at, size_t n, uint8_t **buffer, size
 			return false;
 		*bytes = *buffer;
 	}
-	if (!mapped && acc_pay_fetch(s->pay, at, n, *buffer, e) < 0)
+	if (!mapped && !s->read && acc_pay_fetch(s->pay, at, n, *buffer, e) < 0)
 		return false;
 	const uint8_t *stored = mapped ? acc_pay_bytes(s->pay, at) : *buffer;
 	if (s->check && swap)

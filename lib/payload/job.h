@@ -15,6 +15,7 @@ struct acc_job_side {
 	uint64_t count;
 	bool check;                     /* the container's checksum */
 	bool hash_only, no_check, keep; /* keep: the chunks' hashes */
+	bool read;                      /* its bytes, all of them, are in the worker's memory */
 	uint64_t *chunks;
 	uint64_t nchunks;
 	uint32_t crc;
@@ -47,10 +48,11 @@ struct acc_job_part {
 	struct acc_err ea, eb;
 };
 
-/* A worker's memory for the bytes of a chunk of each side. */
+/* A worker's memory for the bytes of a chunk of each side, and for a sample. */
 struct acc_job_buffers {
 	uint8_t *a, *b;
 	size_t na, nb;
+	double *sample;
 };
 void acc_job_buffers_release(struct acc_job_buffers *d);
 
@@ -61,8 +63,10 @@ int acc_job_init(struct acc_job *m, const struct acc_pool_opt *opt, void *tag, s
  * released. Of the same measures keys are the same, and not 0; one of key 0 is like no other. */
 uint64_t acc_job_key(const struct acc_job *m);
 bool acc_job_same(const struct acc_job *x, const struct acc_job *y);
-/* Open the files, take the sample, count the units. Failures are the sides'. */
-void acc_job_prepare(struct acc_job *m, struct acc_roots *r, const struct acc_pool_opt *opt);
+/* Open the files, take the sample, count the units. Failures are the sides'. One of a single unit is then done with
+ * the same memory, which may hold b's bytes already. */
+void acc_job_prepare(struct acc_job *m, struct acc_roots *r, const struct acc_pool_opt *opt,
+	struct acc_job_buffers *d);
 /* Does it need more memory than a chunk? Known before it is prepared. */
 bool acc_job_heavy(const struct acc_job *m);
 /* Unit u of one that is not serial. */

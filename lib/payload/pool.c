@@ -19,6 +19,8 @@
 enum { MAX_THREADS = 256, AUTO_THREADS = 16, SLOTS_PER_THREAD = 4, STACK = 1 << 20 };
 /* Arrays that are walked by strides need some MiB each: not too many at a time. */
 enum { MAX_HEAVY = 4 };
+/* So many results wake who waits for one, if they are of so few bytes. */
+enum { ENDED = 32, SMALL = 128 << 10 };
 
 enum state { QUEUED, BUSY, SHARED, DONE };
 
@@ -53,6 +55,7 @@ struct acc_pool {
 	struct slot *slot;
 	size_t nslot;
 	uint64_t merged, given; /* units: merged <= given <= merged + nslot */
+	unsigned nended;        /* entries that were measured */
 	pthread_t *thread;
 	unsigned nthread;
 	struct bench *own; /* where no thread could be started, he who takes does the work */
@@ -70,13 +73,15 @@ entry_at(struct acc_pool *m, uint64_t i)
 	return &m->entry[i % ACC_METER_QUEUE];
 }
 
-/* With the lock held, as all of the following. */
+/* With the lock held, as all of the following. Who waits is woken for several small tensors at once, unless nothing
+ * more is queued: that takes as long as to measure one. */
 static void
-end(struct acc_pool *m, struct entry *en)
+ended(struct acc_pool *m, struct entry *en)
 {
-	acc_job_end(&en->m);
 	en->state = DONE;
-	pthread_cond_signal(&m->done);
+	if (++m->nended % ENDED == 0 || m->begun == m->added ||
+		en->m.a.ref.len + en->m.b.ref.len > SMALL)
+		pthread_cond_signal(&m->done);
 }
 
 /* Merge what is complete, in order. */
@@ -89,8 +94,10 @@ merge(struct acc_pool *m)
 		if (!s->done)
 			break;
 		acc_job_merge(&s->of->m, &s->part);
-		if (++s->of->merged == s->of->m.units)
-			end(m, s->of);
+		if (++s->of->merged == s->of->m.units) {
+			acc_job_end(&s->of->m);
+			ended(m, s->of);
+		}
 	}
 	if (m->merged != before)
 		pthread_cond_broadcast(&m->work);
@@ -152,13 +159,15 @@ begin(struct acc_pool *m, struct bench *w)
 	m->begun++;
 	en->state = BUSY;
 	pthread_mutex_unlock(&m->lock);
-	acc_job_prepare(&en->m, m->roots, &m->opt);
+	acc_job_prepare(&en->m, m->roots, &m->opt, &w->buffer);
 	const bool alone = en->m.serial || en->m.units <= 1;
-	if (alone)
+	if (alone) {
 		acc_job_all(&en->m, &w->buffer, &w->part);
+		acc_job_end(&en->m);
+	}
 	pthread_mutex_lock(&m->lock);
 	if (alone) {
-		end(m, en);
+		ended(m, en);
 		if (heavy) {
 			m->heavy--;
 			pthread_cond_broadcast(&m->work);

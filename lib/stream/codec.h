@@ -146,6 +146,30 @@ acc_bytes_same(const void *p, const void *q, size_t n)
 	return n == 0 || (a[0] == b[0] && a[n / 2] == b[n / 2] && a[n - 1] == b[n - 1]);
 }
 
+/* Copy n bytes. Most are few: a call would take longer than the copy. */
+static inline void
+acc_bytes_copy(void *to, const void *from, size_t n)
+{
+	uint8_t *t = to;
+	const uint8_t *p = from;
+	if (n > 128) {
+		memcpy(t, p, n);
+	} else if (n > 16) {
+		for (size_t i = 0; i < n - 16; i += 16)
+			memcpy(t + i, p + i, 16);
+		memcpy(t + n - 16, p + n - 16, 16);
+	} else if (n >= 8) {
+		memcpy(t, p, 8);
+		memcpy(t + n - 8, p + n - 8, 8);
+	} else if (n >= 4) {
+		memcpy(t, p, 4);
+		memcpy(t + n - 4, p + n - 4, 4);
+	} else {
+		for (size_t i = 0; i < n; i++)
+			t[i] = p[i];
+	}
+}
+
 /* Does a record have key i of a shape at p? Of 32 bytes there, all can be read. */
 static inline bool
 acc_shape_has(const struct acc_shape *s, uint32_t i, const uint8_t *p)

@@ -1,5 +1,6 @@
 /* A record to its bytes; the only user of msgpack-c. */
 #include "stream/codec.h"
+#include "stream/item.h"
 #include "stream/keylist.h"
 
 #include <float.h>
@@ -11,24 +12,7 @@ static inline int
 append(void *buf, const char *p, size_t n)
 {
 	struct acc_buf *b = buf;
-	uint8_t *to = b->p + b->n;
-	/* Most are few: a call would take longer than the copy. */
-	if (n > 128) {
-		memcpy(to, p, n);
-	} else if (n > 16) {
-		for (size_t i = 0; i < n - 16; i += 16)
-			memcpy(to + i, p + i, 16);
-		memcpy(to + n - 16, p + n - 16, 16);
-	} else if (n >= 8) {
-		memcpy(to, p, 8);
-		memcpy(to + n - 8, p + n - 8, 8);
-	} else if (n >= 4) {
-		memcpy(to, p, 4);
-		memcpy(to + n - 4, p + n - 4, 4);
-	} else {
-		for (size_t i = 0; i < n; i++)
-			to[i] = p[i];
-	}
+	acc_bytes_copy(b->p + b->n, p, n);
 	b->n += n;
 	return 0;
 }
@@ -57,11 +41,13 @@ static inline size_t
 bound(const struct acc_val *v)
 {
 	size_t n = HEAD;
+	if (v->type < ACC_V_TEXT)
+		return n;
 	if (v->type == ACC_V_TEXT || v->type == ACC_V_BIN)
-		n += v->s.n;
-	else if (v->type == ACC_V_INTS)
-		n += (size_t)v->n * HEAD;
-	for (uint32_t i = 0; v->type == ACC_V_TEXTS && i < v->n; i++)
+		return n + v->s.n;
+	if (v->type == ACC_V_INTS)
+		return n + (size_t)v->n * HEAD;
+	for (uint32_t i = 0; i < v->n; i++)
 		n += HEAD + v->texts[i].n;
 	return n;
 }
@@ -186,16 +172,6 @@ tell(const struct acc_keylist *k, struct acc_buf *out)
 	return 0;
 }
 
-/* Is this text the last value? Most that are new to a reader of files are texts that came before. */
-static inline bool
-is_last_text(struct acc_str s, const struct acc_last *last)
-{
-	const uint32_t head = s.n < 32 ? 1 : 2;
-	return last->have && last->n == head + s.n &&
-	       last->raw[0] == (head == 1 ? (0xa0 | s.n) : 0xd9) &&
-	       acc_bytes_same(last->raw + head, s.p, s.n);
-}
-
 /* Is this the last value, as bytes? */
 static inline bool
 is_last(const uint8_t *p, uint32_t n, const struct acc_last *last)
@@ -203,30 +179,67 @@ is_last(const uint8_t *p, uint32_t n, const struct acc_last *last)
 	return last->have && last->n == n && acc_bytes_same(last->raw, p, n);
 }
 
+/* A value of the commonest forms, as pack_value has it, to q, where there is room for it: its length, or 0 where it is of
+ * another form. */
+static inline uint32_t
+pack_common(uint8_t *q, const struct acc_val *v)
+{
+	if (v->type == ACC_V_TEXT && v->s.n <= UINT8_MAX) {
+		const uint32_t n = v->s.n, head = n < 32 ? 1 : 2;
+		q[0] = (uint8_t)(head == 1 ? 0xa0 | n : 0xd9);
+		q[head - 1] = head == 1 ? q[0] : (uint8_t)n;
+		acc_bytes_copy(q + head, v->s.p, n);
+		return head + n;
+	}
+	if (v->type == ACC_V_INT && v->i >= 0 && v->i < 0x10000) {
+		const bool one = v->i < 0x80, two = v->i < 0x100;
+		q[0] = one ? (uint8_t)v->i : two ? 0xcc : 0xcd;
+		q[1] = (uint8_t)(two ? v->i : v->i >> 8);
+		q[2] = (uint8_t)v->i;
+		return one ? 1 : two ? 2 : 3;
+	}
+	if (v->type == ACC_V_F64) {
+		const float f = (float)v->f;
+		const bool narrow = v->n == 0 && fabs(v->f) <= FLT_MAX && (double)f == v->f;
+		uint64_t bits;
+		uint32_t low;
+		memcpy(&bits, &v->f, sizeof bits);
+		memcpy(&low, &f, sizeof low);
+		bits = narrow ? (uint64_t)low << 32 : bits;
+		bits = acc_big((const uint8_t *)&bits, sizeof bits);
+		q[0] = narrow ? 0xca : 0xcb;
+		memcpy(q + 1, &bits, sizeof bits);
+		return narrow ? 5 : 9;
+	}
+	if (v->type == ACC_V_BOOL || v->type == ACC_V_NIL) {
+		q[0] = v->type == ACC_V_NIL ? 0xc0 : v->b ? 0xc3 : 0xc2;
+		return 1;
+	}
+	return 0;
+}
+
 /* A field behind what was written, for which there is room, unless its value is the last one; is it there? */
 static inline bool
 put_value(const struct acc_field *f, struct acc_last *last, bool keep, struct acc_buf *out)
 {
 	const uint8_t *p = f->raw;
+	uint8_t *to = out->p + out->n;
 	uint32_t n = f->nraw;
-	if (p != NULL ? is_last(p, n, last) : f->v.type == ACC_V_TEXT && is_last_text(f->v.s, last))
-		return false;
-	struct acc_buf b = *out;
-	if (p == NULL) {
+	if (p == NULL && (n = pack_common(to, &f->v)) == 0) {
+		struct acc_buf b = *out;
 		pack_value(&b, &f->v);
-		p = out->p + out->n;
 		n = (uint32_t)(b.n - out->n);
-		if (is_last(p, n, last))
-			return false;
-	} else {
-		append(&b, (const char *)p, n);
 	}
-	out->n = b.n;
+	if (is_last(p != NULL ? p : to, n, last))
+		return false;
+	if (p != NULL)
+		acc_bytes_copy(to, p, n);
+	out->n += n;
 	if (keep) {
 		last->have = n <= KEYLISTS_VALUE;
 		last->n = n;
 		if (last->have)
-			append(&(struct acc_buf){.p = last->raw}, (const char *)p, n);
+			acc_bytes_copy(last->raw, to, n);
 	}
 	return true;
 }

@@ -150,14 +150,16 @@ put(struct acc_store *st, const struct acc_rec *r, uint32_t keys)
 	how = p += sizeof keys;
 	memset(how, 0, r->n / 4 + 1);
 	p += r->n / 4 + 1;
+	const uint32_t segment = st->nsegment;
 	for (uint32_t i = 0; i < r->n; i++) {
-		const struct acc_field *f = &r->f[i], *twin = &r->f[k->twin[i]];
+		const struct acc_field *f = &r->f[i];
 		struct field_at *b = &before[k->slot[i]];
-		if (b->segment == st->nsegment && b->n == f->nraw &&
+		if (b->segment == segment && b->n == f->nraw &&
 			acc_bytes_same(base + b->at, f->raw, f->nraw)) {
 			how[i / 4] |= (uint8_t)(BEFORE << i % 4 * 2);
 			continue;
 		}
+		const struct acc_field *twin = &r->f[k->twin[i]];
 		if (twin != f && twin->nraw == f->nraw &&
 			acc_bytes_same(twin->raw, f->raw, f->nraw)) {
 			how[i / 4] |= (uint8_t)(TWIN << i % 4 * 2);
@@ -166,7 +168,7 @@ put(struct acc_store *st, const struct acc_rec *r, uint32_t keys)
 		}
 		p = put_length(p, f->nraw);
 		*b = (struct field_at){(size_t)(p - base), f->nraw, st->nsegment};
-		memcpy(p, f->raw, f->nraw);
+		acc_bytes_copy(p, f->raw, f->nraw);
 		p += f->nraw;
 	}
 	st->out.n = (size_t)(p - base);

@@ -30,6 +30,16 @@ for x, y in zip(a, b):
     d = abs(x - y)
     d.max(), (d / abs(y)).max(), x @ y / (x @ x) ** .5 / (y @ y) ** .5, (d ** 2).sum() ** .5, (d == 0).mean()
 """
+POLYGRAPHY = FIND + """
+import torch
+from polygraphy.comparator import Comparator, CompareFunc, IterationResult, RunResults
+from polygraphy.logger import G_LOGGER
+G_LOGGER.module_severity = G_LOGGER.CRITICAL
+name = os.path.basename
+runs = RunResults([(n, [IterationResult({name(p): torch.load(p).detach().numpy() for p in paths})])
+                   for n, paths in (("a", a), ("b", b))])
+bool(Comparator.compare_accuracy(runs, compare_func=CompareFunc.simple(rtol=1.3e-6, atol=1e-5)))
+"""
 STATISTICS = """
 import json, sys
 def walk(x, at, out):
@@ -106,5 +116,6 @@ table("%d tensors of %d bytes, .pt" % (TENSORS, BYTES), [
     ("accdiff", ["accdiff", a, b], "nothing: 34 values a pair, checksums of the files, judges"),
     ("msprobe compare", python(MSPROBE, out), "a verdict: cosine, errors, a table; checksums"),
     ("torch.testing.assert_close", python(ASSERT), "all values but whether it is close: pairs by order alone"),
+    ("Polygraphy's comparer", python(POLYGRAPHY), "all values but four and a verdict: one tolerance, equal names"),
     ("a script: numpy, five values", python(NUMPY), "29 values, checksums, names, a verdict"),
 ], ROUNDS)
