@@ -187,7 +187,7 @@ sample(struct acc_job *m, struct acc_roots *r, struct acc_job_buffers *d, struct
 	size_t have = 0;
 	int rc = room(&d->b, &d->nb, (size_t)(peeks ? ACC_SAMPLE : ACC_CHUNK) * size, e) < 0 ? -1 : 0;
 	if (d->sample == NULL)
-		d->sample = malloc((size_t)2 * ACC_SAMPLE * sizeof *d->sample);
+		d->sample = malloc(ACC_SAMPLE * sizeof *d->sample);
 	if (rc == 0 && d->sample == NULL)
 		rc = acc_nomem(e);
 	if (rc == 0 && !peeks && (again = acc_pay_open(r, b->src, &b->ref, e)) == NULL)
@@ -200,7 +200,7 @@ sample(struct acc_job *m, struct acc_roots *r, struct acc_job_buffers *d, struct
 			acc_kernel_abs(b->ref.dtype, d->b, n, d->sample + have);
 	}
 	if (rc == 0) {
-		double s = acc_median(d->sample, d->sample + ACC_SAMPLE, have);
+		double s = acc_median(d->sample, have);
 		m->sampled = s > 0;
 		m->opt.scale = s > m->min_scale ? s : m->min_scale;
 	}

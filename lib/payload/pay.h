@@ -126,8 +126,8 @@ int acc_chunked_read(struct acc_chunked *x, uint64_t n, uint8_t *out, struct acc
 void acc_chunked_close(struct acc_chunked *x);
 
 /* The median of the magnitudes that are finite and not 0, the lower one of two; 0 if there
- * are none. Reorders x; room: for as many. */
-double acc_median(double *x, double *room, size_t n);
+ * are none. Reorders x. */
+double acc_median(double *x, size_t n);
 /* The sample that the scale is taken from: all of at most 4,096 elements, else 64 runs of 64
  * at equal distances. Run i of how many, starting where, how long. */
 enum { ACC_SAMPLE = 4096 };

@@ -48,57 +48,14 @@ rank(double *x, size_t n, size_t k)
 	return x[0];
 }
 
-/* Of some of n numbers, at equal distances, two in their order between which the k-th of all most likely is. */
-static void
-bracket(const double *x, size_t n, size_t k, double *low, double *high)
-{
-	enum { SOME = 25, ASIDE = 4 };
-	double some[SOME];
-	for (size_t i = 0; i < SOME; i++) {
-		const double v = x[i * (n - 1) / (SOME - 1)];
-		size_t at = i;
-		for (; at > 0 && some[at - 1] > v; at--)
-			some[at] = some[at - 1];
-		some[at] = v;
-	}
-	const size_t place = k * (SOME - 1) / (n - 1);
-	*low = place < ASIDE ? 0 : some[place - ASIDE];
-	*high = place + ASIDE >= SOME ? (double)INFINITY : some[place + ASIDE];
-}
-
-/* The k-th of n positive numbers, of which only those stay that are between two of a few; y: room for as many. */
-static double
-select_kth(double *x, double *y, size_t n, size_t k)
-{
-	enum { FEW = 64 };
-	while (n > FEW) {
-		double low, high, *other = x;
-		size_t m = 0, below = 0;
-		bracket(x, n, k, &low, &high);
-		for (size_t i = 0; i < n; i++) {
-			const double v = x[i];
-			y[m] = v;
-			m += (v >= low) & (v <= high);
-			below += v < low;
-		}
-		if (k < below || k - below >= m || m > n / 4 * 3)
-			break;
-		k -= below;
-		n = m;
-		x = y;
-		y = other;
-	}
-	return rank(x, n, k);
-}
-
 double
-acc_median(double *x, double *room, size_t n)
+acc_median(double *x, size_t n)
 {
 	size_t m = 0;
 	for (size_t i = 0; i < n; i++) {
 		double v = x[i];
 		x[m] = v;
-		m += (v > 0) & (v < (double)INFINITY);
+		m += (v > 0) & (v < INFINITY);
 	}
-	return m == 0 ? 0 : select_kth(x, room, m, (m - 1) / 2);
+	return m == 0 ? 0 : rank(x, m, (m - 1) / 2);
 }

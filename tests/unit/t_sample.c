@@ -24,9 +24,9 @@ mix(uint64_t x)
 int
 main(void)
 {
-	static double x[ACC_SAMPLE], y[ACC_SAMPLE], room[ACC_SAMPLE];
+	static double x[ACC_SAMPLE], y[ACC_SAMPLE];
 	int bad = 0;
-	for (uint64_t round = 0; round < 400; round++) {
+	for (uint64_t round = 0; round < 300; round++) {
 		size_t n = round < 20 ? (size_t)round : (size_t)(mix(round) % ACC_SAMPLE) + 1,
 		       m = 0;
 		for (size_t i = 0; i < n; i++) {
@@ -42,7 +42,7 @@ main(void)
 		}
 		qsort(y, m, sizeof *y, order);
 		double want = m == 0 ? 0 : y[(m - 1) / 2];
-		bad += acc_median(x, room, n) != want;
+		bad += acc_median(x, n) != want;
 	}
 	ok(bad == 0, "the lower median of what is finite and not 0 (%d wrong)", bad);
 	size_t n;
