@@ -1,6 +1,5 @@
 /* A record to its bytes; the only user of msgpack-c. */
 #include "stream/codec.h"
-#include "stream/item.h"
 #include "stream/keylist.h"
 
 #include <float.h>
@@ -172,32 +171,21 @@ tell(const struct acc_keylist *k, struct acc_buf *out)
 	return 0;
 }
 
-/* Is this the last value, as bytes? */
+/* Is this text the last value? Most that are new to a reader of files are texts that came before. */
 static inline bool
-is_last(const uint8_t *p, uint32_t n, const struct acc_last *last)
+is_last_text(struct acc_str s, const struct acc_last *last)
 {
-	return last->have && last->n == n && acc_bytes_same(last->raw, p, n);
+	const uint32_t head = s.n < 32 ? 1 : 2;
+	return last->have && last->n == head + s.n &&
+	       last->raw[0] == (head == 1 ? (0xa0 | s.n) : 0xd9) &&
+	       acc_bytes_same(last->raw + head, s.p, s.n);
 }
 
-/* A value of the commonest forms, as pack_value has it, to q, where there is room for it: its length, or 0 where it is of
- * another form. */
+/* The MessagePack of a scalar, as pack_value has it, as a word, the first byte lowest, and a ninth byte: they stay in
+ * registers, where memory would have to be waited for. Its length; 0: it is no such value. */
 static inline uint32_t
-pack_common(uint8_t *q, const struct acc_val *v)
+pack_word(const struct acc_val *v, uint64_t *word, uint8_t *ninth)
 {
-	if (v->type == ACC_V_TEXT && v->s.n <= UINT8_MAX) {
-		const uint32_t n = v->s.n, head = n < 32 ? 1 : 2;
-		q[0] = (uint8_t)(head == 1 ? 0xa0 | n : 0xd9);
-		q[head - 1] = head == 1 ? q[0] : (uint8_t)n;
-		acc_bytes_copy(q + head, v->s.p, n);
-		return head + n;
-	}
-	if (v->type == ACC_V_INT && v->i >= 0 && v->i < 0x10000) {
-		const bool one = v->i < 0x80, two = v->i < 0x100;
-		q[0] = one ? (uint8_t)v->i : two ? 0xcc : 0xcd;
-		q[1] = (uint8_t)(two ? v->i : v->i >> 8);
-		q[2] = (uint8_t)v->i;
-		return one ? 1 : two ? 2 : 3;
-	}
 	if (v->type == ACC_V_F64) {
 		const float f = (float)v->f;
 		const bool narrow = v->n == 0 && fabs(v->f) <= FLT_MAX && (double)f == v->f;
@@ -205,17 +193,58 @@ pack_common(uint8_t *q, const struct acc_val *v)
 		uint32_t low;
 		memcpy(&bits, &v->f, sizeof bits);
 		memcpy(&low, &f, sizeof low);
-		bits = narrow ? (uint64_t)low << 32 : bits;
-		bits = acc_big((const uint8_t *)&bits, sizeof bits);
-		q[0] = narrow ? 0xca : 0xcb;
-		memcpy(q + 1, &bits, sizeof bits);
+		*word = narrow ? (uint64_t)__builtin_bswap32(low) << 8 | 0xca
+			       : __builtin_bswap64(bits) << 8 | 0xcb;
+		*ninth = (uint8_t)bits;
 		return narrow ? 5 : 9;
 	}
+	if (v->type == ACC_V_INT && v->i >= 0 && v->i <= UINT16_MAX) {
+		const uint64_t i = (uint64_t)v->i;
+		*word = i < 0x80 ? i : i < 0x100 ? i << 8 | 0xcc : (i & 0xff) << 16 | i >> 8 << 8 | 0xcd;
+		return i < 0x80 ? 1 : i < 0x100 ? 2 : 3;
+	}
 	if (v->type == ACC_V_BOOL || v->type == ACC_V_NIL) {
-		q[0] = v->type == ACC_V_NIL ? 0xc0 : v->b ? 0xc3 : 0xc2;
+		*word = v->type == ACC_V_NIL ? 0xc0 : v->b ? 0xc3 : 0xc2;
 		return 1;
 	}
 	return 0;
+}
+
+static inline void
+put_word(uint8_t *p, uint64_t word)
+{
+	word = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? word : __builtin_bswap64(word);
+	memcpy(p, &word, sizeof word);
+}
+
+/* Are the first n <= 8 bytes there those of a word? */
+static inline bool
+is_word(const uint8_t *p, uint64_t word, uint32_t n)
+{
+	uint64_t there = acc_load8(p);
+	there = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? there : __builtin_bswap64(there);
+	return (there ^ word) << (64 - 8 * n) == 0;
+}
+
+/* A text of up to 255 bytes. Its length with what stands before. */
+static inline uint32_t
+put_text(uint8_t *p, struct acc_str s)
+{
+	const uint32_t head = s.n < 32 ? 1 : 2;
+	p[0] = (uint8_t)(head == 1 ? (0xa0 | s.n) : 0xd9);
+	p[head - 1] = (uint8_t)(head == 1 ? p[0] : s.n);
+	acc_bytes_copy(p + head, s.p, s.n);
+	return head + s.n;
+}
+
+/* n bytes at p were written as the value of a key. */
+static inline void
+keep_last(struct acc_last *last, const uint8_t *p, uint32_t n)
+{
+	last->have = n <= KEYLISTS_VALUE;
+	last->n = n;
+	if (last->have)
+		acc_bytes_copy(last->raw, p, n);
 }
 
 /* A field behind what was written, for which there is room, unless its value is the last one; is it there? */
@@ -223,24 +252,48 @@ static inline bool
 put_value(const struct acc_field *f, struct acc_last *last, bool keep, struct acc_buf *out)
 {
 	const uint8_t *p = f->raw;
-	uint8_t *to = out->p + out->n;
+	uint8_t *to = out->p + out->n, ninth = 0;
+	uint64_t word;
 	uint32_t n = f->nraw;
-	if (p == NULL && (n = pack_common(to, &f->v)) == 0) {
+	if (p != NULL) {
+		if (last->have && last->n == n && acc_bytes_same(last->raw, p, n))
+			return false;
+		acc_bytes_copy(to, p, n);
+	} else if ((n = pack_word(&f->v, &word, &ninth)) > 0) {
+		if (last->have && last->n == n && is_word(last->raw, word, n < 8 ? n : 8) &&
+			(n < 9 || last->raw[8] == ninth))
+			return false;
+		put_word(to, word);
+		to[8] = ninth;
+		out->n += n;
+		if (keep) {
+			last->have = true;
+			last->n = n;
+			put_word(last->raw, word);
+			last->raw[8] = ninth;
+		}
+		return true;
+	} else if (f->v.type == ACC_V_TEXT && f->v.s.n < KEYLISTS_VALUE - 1) {
+		if (is_last_text(f->v.s, last))
+			return false;
+		n = put_text(to, f->v.s);
+		out->n += n;
+		if (keep) {
+			last->have = true;
+			last->n = put_text(last->raw, f->v.s);
+		}
+		return true;
+	} else {
 		struct acc_buf b = *out;
 		pack_value(&b, &f->v);
+		p = to;
 		n = (uint32_t)(b.n - out->n);
+		if (last->have && last->n == n && acc_bytes_same(last->raw, p, n))
+			return false;
 	}
-	if (is_last(p != NULL ? p : to, n, last))
-		return false;
-	if (p != NULL)
-		acc_bytes_copy(to, p, n);
 	out->n += n;
-	if (keep) {
-		last->have = n <= KEYLISTS_VALUE;
-		last->n = n;
-		if (last->have)
-			acc_bytes_copy(last->raw, to, n);
-	}
+	if (keep)
+		keep_last(last, p, n);
 	return true;
 }
 

@@ -2,7 +2,7 @@
 #ifndef STREAM_ITEM_H
 #define STREAM_ITEM_H
 
-#include "acc/stream.h"
+#include "stream/codec.h"
 
 struct acc_cursor {
 	const uint8_t *p;
@@ -62,53 +62,82 @@ int acc_take_text(struct acc_cursor *c, struct acc_str *out, const char *what);
 /* A value; the elements of an array are stored if m is not NULL. */
 int acc_take_value(struct acc_cursor *c, struct acc_val *v, struct acc_arena *m);
 
+/* A value as three words, which stay in registers: what is put together of smaller parts in memory and copied at once
+ * has to wait until these are written. */
+struct acc_words {
+	uint64_t head, a, b;
+};
+_Static_assert(sizeof(struct acc_words) == sizeof(struct acc_val) &&
+		       offsetof(struct acc_val, s) == offsetof(struct acc_words, a),
+	"a value is three words");
+
+static inline uint64_t
+acc_two(uint32_t first, uint32_t second)
+{
+	const uint32_t both[2] = {first, second};
+	uint64_t w;
+	memcpy(&w, both, sizeof w);
+	return w;
+}
+
+static inline uint32_t
+acc_first(uint64_t w)
+{
+	uint32_t both[2];
+	memcpy(both, &w, sizeof both);
+	return both[0];
+}
+
 /* The value at q, of the commonest forms: an integer that is not negative and has up to 32 bits, a
  * double, a bool, nil or a string of up to 255 bytes. Its length; 0: it is another one. */
 static inline uint32_t
-acc_common_value(const uint8_t *q, struct acc_val *v)
+acc_common_words(const uint8_t *q, struct acc_words *w)
 {
 	const uint8_t b = *q;
 	if ((b & 0xe0) == 0xa0 || b == 0xd9) {
 		const uint32_t head = b == 0xd9 ? 2 : 1, n = b == 0xd9 ? q[1] : b & 0x1f;
-		v->type = ACC_V_TEXT;
-		v->s = (struct acc_str){(const char *)q + head, n};
+		const char *p = (const char *)q + head;
+		*w = (struct acc_words){acc_two(ACC_V_TEXT, 0), (uint64_t)(uintptr_t)p, acc_two(n, 0)};
 		return head + n;
 	}
 	if (b < 0x80) {
-		v->type = ACC_V_INT;
-		v->i = b;
+		*w = (struct acc_words){acc_two(ACC_V_INT, 0), b, 0};
 		return 1;
 	}
 	if (b == 0xcb) {
-		const uint64_t bits = acc_big(q + 1, 8);
-		v->type = ACC_V_F64;
-		v->n = true;
-		memcpy(&v->f, &bits, sizeof bits);
+		*w = (struct acc_words){acc_two(ACC_V_F64, 1), acc_big(q + 1, 8), 0};
 		return 9;
 	}
 	if (b >= 0xcc && b <= 0xce) {
 		const uint32_t n = 1U << (b - 0xcc);
-		v->type = ACC_V_INT;
-		v->i = (int64_t)(acc_big(q + 1, 8) >> (64 - 8 * n));
+		*w = (struct acc_words){acc_two(ACC_V_INT, 0), acc_big(q + 1, 8) >> (64 - 8 * n), 0};
 		return 1 + n;
 	}
 	if (b == 0xc2 || b == 0xc3) {
-		v->type = ACC_V_BOOL;
-		v->b = b & 1;
+		const bool is[8] = {b & 1};
+		*w = (struct acc_words){acc_two(ACC_V_BOOL, 0), acc_load8(is), 0};
 		return 1;
 	}
 	if (b == 0xca) {
 		const uint32_t bits = (uint32_t)acc_big(q + 1, 4);
 		float f;
-		memcpy(&f, &bits, sizeof bits);
-		v->type = ACC_V_F64;
-		v->n = false;
-		v->f = f;
+		double wide;
+		memcpy(&f, &bits, sizeof f);
+		wide = f;
+		*w = (struct acc_words){acc_two(ACC_V_F64, 0), acc_load8(&wide), 0};
 		return 5;
 	}
-	if (b == 0xc0)
-		v->type = ACC_V_NIL;
+	*w = (struct acc_words){acc_two(ACC_V_NIL, 0), 0, 0};
 	return b == 0xc0;
+}
+
+static inline uint32_t
+acc_common_value(const uint8_t *q, struct acc_val *v)
+{
+	struct acc_words w;
+	const uint32_t n = acc_common_words(q, &w);
+	memcpy(v, &w, sizeof w);
+	return n;
 }
 
 #endif

@@ -3,50 +3,73 @@
 #include "stream/item.h"
 #include "stream/keylist.h"
 
+/* The value of n bytes at q becomes the last under its key. What it points to moves with them: *to is where they stand. */
+static inline void
+keep_last(struct acc_last *last, const uint8_t *q, uint32_t n, struct acc_words *w,
+	const uint8_t **to)
+{
+	last->have = n <= KEYLISTS_VALUE;
+	if (!last->have)
+		return;
+	acc_bytes_copy(last->raw, q, n);
+	const uint32_t type = acc_first(w->head);
+	if (type == ACC_V_TEXT || type == ACC_V_BIN)
+		w->a = w->a - (uintptr_t)q + (uintptr_t)last->raw;
+	memcpy(&last->v, w, sizeof *w);
+	last->n = n;
+	*to = last->raw;
+}
+
+/* A value of another form than the commonest. */
+static int
+take_other(struct acc_cursor *c, struct acc_field *g, struct acc_last *last, bool keep,
+	struct acc_arena *m)
+{
+	const uint8_t *q = c->p + c->at;
+	struct acc_val v = {.type = ACC_V_NIL};
+	struct acc_words w;
+	const int rc = acc_take_value(c, &v, NULL);
+	if (rc <= 0)
+		return rc;
+	const uint32_t n = (uint32_t)(c->p + c->at - q);
+	const bool array = v.type == ACC_V_INTS || v.type == ACC_V_TEXTS;
+	memcpy(&w, &v, sizeof w);
+	if (keep)
+		keep_last(last, q, n, &w, &q);
+	memcpy(&g->v, &w, sizeof w);
+	g->raw = q;
+	g->nraw = n;
+	if (!array)
+		return 1;
+	/* Its elements stand as long as the bytes. */
+	const bool kept = keep && last->have;
+	struct acc_cursor own = {.p = q, .n = n, .e = c->e};
+	if (kept)
+		acc_arena_reset(&last->mem);
+	if (acc_take_value(&own, &g->v, kept ? &last->mem : m) <= 0)
+		return ACC_ENOMEM;
+	if (kept)
+		last->v = g->v;
+	return 1;
+}
+
 /* The value that stands here becomes field g of a record, and the last under its key unless `keep` is
  * false. */
 static inline int
 take_value(struct acc_cursor *c, struct acc_field *g, struct acc_last *last, bool keep,
 	struct acc_arena *m)
 {
-	enum { MOST = 2 + KEYLISTS_VALUE, SHORT = 16 };
+	enum { MOST = 2 + KEYLISTS_VALUE };
 	const uint8_t *q = c->p + c->at;
-	struct acc_val v;
-	const bool near = c->n - c->at > MOST; /* so much can be read, and most values are short */
-	uint32_t n = near ? acc_common_value(q, &v) : 0;
-	bool array = false;
-	if (n == 0) {
-		const int rc = acc_take_value(c, &v, NULL);
-		if (rc <= 0)
-			return rc;
-		n = (uint32_t)(c->p + c->at - q);
-		array = v.type == ACC_V_INTS || v.type == ACC_V_TEXTS;
-	} else {
-		c->at += n;
-	}
-	const bool kept = keep && n <= KEYLISTS_VALUE;
+	struct acc_words w;
+	/* So much can be read, and most values are short. */
+	const uint32_t n = c->n - c->at > MOST ? acc_common_words(q, &w) : 0;
+	if (n == 0)
+		return take_other(c, g, last, keep, m);
+	c->at += n;
 	if (keep)
-		last->have = kept;
-	if (kept) {
-		if (n <= SHORT && near)
-			memcpy(last->raw, q, SHORT);
-		else
-			memcpy(last->raw, q, n);
-		if (v.type == ACC_V_TEXT || v.type == ACC_V_BIN)
-			v.s.p = (char *)last->raw + (n - v.s.n);
-		last->n = n;
-		q = last->raw;
-	}
-	if (array) { /* its elements stand as long as the bytes */
-		struct acc_cursor own = {.p = q, .n = n, .e = c->e};
-		if (kept)
-			acc_arena_reset(&last->mem);
-		if (acc_take_value(&own, &v, kept ? &last->mem : m) <= 0)
-			return ACC_ENOMEM;
-	}
-	if (kept)
-		last->v = v;
-	g->v = v;
+		keep_last(last, q, n, &w, &q);
+	memcpy(&g->v, &w, sizeof w);
 	g->raw = q;
 	g->nraw = n;
 	return 1;
