@@ -219,7 +219,15 @@ acc_rec_push(struct acc_rec *r, const struct acc_field *f)
 	struct acc_field *slot = acc_rec_room(r, 1);
 	if (slot == NULL || (f->raw == NULL && f->v.type == ACC_V_TEXT && f->v.s.p == NULL))
 		return lose(r);
-	*slot = *f;
+	/* Member by member: who made it has just written them one by one, and the whole would have to wait for that. */
+	slot->key.p = f->key.p;
+	slot->key.n = f->key.n;
+	slot->v.type = f->v.type;
+	slot->v.n = f->v.n;
+	slot->v.s.p = f->v.s.p;
+	slot->v.s.n = f->v.s.n;
+	slot->raw = f->raw;
+	slot->nraw = f->nraw;
 	r->n++;
 	return 0;
 }

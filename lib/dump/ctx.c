@@ -204,9 +204,9 @@ push(struct acc_rec *r, struct acc_str key, struct acc_val v)
 static bool
 too_large(struct acc_dump_ctx *c, const struct acc_rec *r)
 {
-	struct acc_err big = {0};
 	if (weight(r) <= ACC_MAX_RECORD)
 		return false;
+	struct acc_err big = {0};
 	struct acc_str name = acc_get_text(r, "", "name");
 	if (name.n == 0)
 		name = acc_get_text(r, "", "key");

@@ -9,11 +9,13 @@ extern const struct acc_metric acc_metric_max_abs, acc_metric_max_rel;
 
 /* A field that is not there yet. Names of metrics last. */
 static int
-add(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v)
+add(struct acc_rec *r, const char *prefix, const char *key, const struct acc_val *v)
 {
-	if (prefix[0] != '\0' || v.type > ACC_V_F64)
-		return acc_add(r, prefix, key, v);
-	return acc_rec_push(r, &(struct acc_field){.key = acc_str(key), .v = v});
+	if (prefix[0] != '\0' || v->type > ACC_V_F64)
+		return acc_add(r, prefix, key, *v);
+	/* Member by member: the whole would have to wait for what has just been written. */
+	return acc_rec_push(r, &(struct acc_field){.key = acc_str(key),
+				       .v = {.type = v->type, .n = v->n, .u = v->u}});
 }
 
 static int
@@ -38,10 +40,11 @@ put_all(struct acc_measurer *m, struct acc_rec *r, const char *prefix, enum acc_
 			v = acc_ctext("NaN");
 		}
 		if (v.type != ACC_V_NIL)
-			rc = add(r, prefix, row->name, v);
+			rc = add(r, prefix, row->name, &v);
 		if (rc == 0 && v.type == ACC_V_TEXT && row->said != NULL) {
 			snprintf(buf, sizeof buf, "%s.msg", row->name);
-			rc = add(r, prefix, buf, row->said(&m->subject));
+			v = row->said(&m->subject);
+			rc = add(r, prefix, buf, &v);
 		}
 	}
 	return rc;

@@ -71,6 +71,15 @@ _Static_assert(sizeof(struct acc_words) == sizeof(struct acc_val) &&
 		       offsetof(struct acc_val, s) == offsetof(struct acc_words, a),
 	"a value is three words");
 
+static inline void
+acc_words_put(struct acc_val *v, struct acc_words w)
+{
+	uint8_t *to = (uint8_t *)v;
+	memcpy(to, &w.head, sizeof w.head);
+	memcpy(to + 8, &w.a, sizeof w.a);
+	memcpy(to + 16, &w.b, sizeof w.b);
+}
+
 static inline uint64_t
 acc_two(uint32_t first, uint32_t second)
 {
@@ -136,7 +145,7 @@ acc_common_value(const uint8_t *q, struct acc_val *v)
 {
 	struct acc_words w;
 	const uint32_t n = acc_common_words(q, &w);
-	memcpy(v, &w, sizeof w);
+	acc_words_put(v, w);
 	return n;
 }
 

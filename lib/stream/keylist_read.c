@@ -3,21 +3,20 @@
 #include "stream/item.h"
 #include "stream/keylist.h"
 
-/* The value of n bytes at q becomes the last under its key. What it points to moves with them: *to is where they stand. */
-static inline void
-keep_last(struct acc_last *last, const uint8_t *q, uint32_t n, struct acc_words *w,
-	const uint8_t **to)
+/* The value of n bytes at q becomes the last under its key. What it points to moves with them. */
+static inline struct acc_words
+keep_last(struct acc_last *last, const uint8_t *q, uint32_t n, struct acc_words w)
 {
 	last->have = n <= KEYLISTS_VALUE;
 	if (!last->have)
-		return;
+		return w;
 	acc_bytes_copy(last->raw, q, n);
-	const uint32_t type = acc_first(w->head);
+	const uint32_t type = acc_first(w.head);
 	if (type == ACC_V_TEXT || type == ACC_V_BIN)
-		w->a = w->a - (uintptr_t)q + (uintptr_t)last->raw;
-	memcpy(&last->v, w, sizeof *w);
+		w.a = w.a - (uintptr_t)q + (uintptr_t)last->raw;
+	acc_words_put(&last->v, w);
 	last->n = n;
-	*to = last->raw;
+	return w;
 }
 
 /* A value of another form than the commonest. */
@@ -35,8 +34,9 @@ take_other(struct acc_cursor *c, struct acc_field *g, struct acc_last *last, boo
 	const bool array = v.type == ACC_V_INTS || v.type == ACC_V_TEXTS;
 	memcpy(&w, &v, sizeof w);
 	if (keep)
-		keep_last(last, q, n, &w, &q);
-	memcpy(&g->v, &w, sizeof w);
+		w = keep_last(last, q, n, w);
+	q = keep && last->have ? last->raw : q;
+	acc_words_put(&g->v, w);
 	g->raw = q;
 	g->nraw = n;
 	if (!array)
@@ -68,8 +68,9 @@ take_value(struct acc_cursor *c, struct acc_field *g, struct acc_last *last, boo
 		return take_other(c, g, last, keep, m);
 	c->at += n;
 	if (keep)
-		keep_last(last, q, n, &w, &q);
-	memcpy(&g->v, &w, sizeof w);
+		w = keep_last(last, q, n, w);
+	q = keep && last->have ? last->raw : q;
+	acc_words_put(&g->v, w);
 	g->raw = q;
 	g->nraw = n;
 	return 1;

@@ -361,10 +361,16 @@ acc_store_get(struct acc_store *st, uint64_t at, struct acc_stored *out, struct 
 	return 0;
 }
 
-static inline struct acc_field
-field(struct acc_str key, const struct store_value *v)
+/* Member by member: a whole that is put together elsewhere has to be waited for before it can be copied. */
+static inline void
+set(struct acc_field *f, struct acc_str key, const struct store_value *v)
 {
-	return (struct acc_field){.key = key, .raw = v->p, .nraw = v->n};
+	f->key.p = key.p;
+	f->key.n = key.n;
+	f->v.type = ACC_V_NIL;
+	f->v.n = 0;
+	f->raw = v->p;
+	f->nraw = v->n;
 }
 
 /* Room for n more. */
@@ -383,7 +389,7 @@ acc_store_push(const struct acc_stored *r, struct acc_rec *out)
 	struct acc_field *f;
 	int rc = room(out, r->n, &f);
 	for (uint32_t i = 0; i < r->n && rc == 0; i++)
-		f[i] = field(r->keys->own[i], &r->v[i]);
+		set(&f[i], r->keys->own[i], &r->v[i]);
 	out->n += rc == 0 ? r->n : 0;
 	return rc;
 }
@@ -430,11 +436,11 @@ acc_store_push_pair(const struct acc_stored *a, const struct acc_stored *b, stru
 			shared[j] = 1;
 			bits[i / 8] |= (uint8_t)(1 << i % 8);
 		}
-		*to++ = field(alike ? k->shared[i] : k->own[i], &a->v[i]);
+		set(to++, alike ? k->shared[i] : k->own[i], &a->v[i]);
 	}
 	for (uint32_t j = 0; j < b->n; j++)
 		if (!shared[j])
-			*to++ = field(b->keys->own[j], &b->v[j]);
+			set(to++, b->keys->own[j], &b->v[j]);
 	out->n += (uint32_t)(to - f);
 	*which = acc_hash(bits, a->n / 8 + 1);
 	return 0;

@@ -13,8 +13,12 @@ add(struct acc_rec *r, struct acc_str key, const struct acc_val v)
 		return acc_rec_push(r, &(struct acc_field){.key = key, .v = v});
 	struct acc_field *f = &r->f[r->n++];
 	r->shape = 0;
-	f->key = key;
-	f->v = v;
+	f->key.p = key.p;
+	f->key.n = key.n;
+	f->v.type = v.type;
+	f->v.n = v.n;
+	f->v.s.p = v.s.p;
+	f->v.s.n = v.s.n;
 	f->raw = NULL;
 	f->nraw = 0;
 	return 0;
@@ -205,11 +209,12 @@ add_ref(struct msprobe_op *o, struct acc_rec *r, const struct msprobe_leaf *leaf
 	struct acc_str data_name)
 {
 	struct msprobe *m = o->m;
-	struct acc_ref want = {0}, got;
+	struct acc_ref want, got; /* of want: dtype, ndim and shape */
 	struct acc_err bad = {0};
 	struct acc_str raw = acc_jtree_text(leaf->dtype);
 	const struct jnode *shape = leaf->shape;
 	want.dtype = acc_dtype_find(raw);
+	want.ndim = 0;
 	bool has_shape = read_shape(shape, &want), told = m->no_folder;
 	int rc = add_text(r, ACC_STR("dtype.raw"), raw);
 	if (shape != NULL && shape->type != ACC_JSON_NULL && !has_shape)
