@@ -206,8 +206,8 @@ struct acc_case {
 	struct acc_finding *finding;
 	uint32_t nfinding;
 	size_t finding_cap;
-	uint64_t pairs, tensors;      /* records of op calls: with two sides in mind, with one */
-	struct acc_ids ops;           /* of each operator's name, its place in op */
+	uint64_t pairs, tensors; /* records of op calls: with two sides in mind, with one */
+	struct acc_ids ops;      /* of each operator's name, its place in op */
 	struct acc_op_known **op;
 	size_t op_cap;
 	uint64_t passed;              /* records that belong to a pass, as those of op calls do */

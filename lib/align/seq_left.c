@@ -189,13 +189,12 @@ better_crossed(const struct seq *s, struct worth *worth, uint32_t since, uint32_
 {
 	uint32_t x = s->ma[i], y = s->ma[k];
 	const struct call *p = &s->a[i], *q = &s->a[k], *u = &s->b[x], *w = &s->b[y];
-	const struct worth *one = worth_of(s, worth, i, since),
-			   *two = worth_of(s, worth, k, since);
+	const struct worth *one = worth_of(s, worth, i, since), *two = worth_of(s, worth, k, since);
 	bool reason = (acc_seq_value(p, w) >= 15 && acc_seq_value(q, u) >= 15) ||
 		      (same_leaf(p, w) && same_leaf(q, u) && !same_leaf(p, u)) ||
 		      acc_seq_flow(s, i, y) + acc_seq_flow(s, k, x) > one->flow + two->flow;
-	return reason && acc_seq_points(s, i, y) + acc_seq_points(s, k, x) >
-				 one->points + two->points + 10;
+	return reason &&
+	       acc_seq_points(s, i, y) + acc_seq_points(s, k, x) > one->points + two->points + 10;
 }
 
 /* Pairs of the same kin that stand near each other. */

@@ -325,8 +325,9 @@ acc_into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 	if (it->kind == ACC_ITEM_TENSOR &&
 		(it->io != ACC_IO_OUT ? out || (p.known->may_fill && acc_op_fills(p.op, p.pos))
 				      : k->elsewhere || (p.known->may_fill &&
-						(acc_op_is_early(p.op) ||
-							acc_op_is_filled_later(p.op, p.pos)))))
+								(acc_op_is_early(p.op) ||
+									acc_op_is_filled_later(p.op,
+										p.pos)))))
 		it->kind = ACC_ITEM_BUFFER;
 	it->array = is_array(it, c->picked);
 	k->array |= it->array;

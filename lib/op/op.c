@@ -54,8 +54,7 @@ last_part(struct acc_str op)
 		if (op.p[i] == '.')
 			op.n = i;
 	const char *dot = op.n == 0 ? NULL : memrchr(op.p, '.', op.n);
-	return dot == NULL ? op
-			   : (struct acc_str){dot + 1, op.n - (uint32_t)(dot - op.p) - 1};
+	return dot == NULL ? op : (struct acc_str){dot + 1, op.n - (uint32_t)(dot - op.p) - 1};
 }
 
 static struct acc_str

@@ -185,7 +185,8 @@ sample(struct acc_job *m, struct acc_roots *r, struct acc_job_buffers *d, struct
 	struct acc_pay *again = NULL;
 	uint64_t stands = 0;
 	size_t have = 0;
-	int rc = room(&d->b, &d->nb, (size_t)(peeks ? ACC_SAMPLE : ACC_CHUNK) * size, e) < 0 ? -1 : 0;
+	int rc = room(&d->b, &d->nb, (size_t)(peeks ? ACC_SAMPLE : ACC_CHUNK) * size, e) < 0 ? -1
+											     : 0;
 	if (d->sample == NULL)
 		d->sample = malloc(ACC_SAMPLE * sizeof *d->sample);
 	if (rc == 0 && d->sample == NULL)

@@ -200,7 +200,9 @@ pack_word(const struct acc_val *v, uint64_t *word, uint8_t *ninth)
 	}
 	if (v->type == ACC_V_INT && v->i >= 0 && v->i <= UINT16_MAX) {
 		const uint64_t i = (uint64_t)v->i;
-		*word = i < 0x80 ? i : i < 0x100 ? i << 8 | 0xcc : (i & 0xff) << 16 | i >> 8 << 8 | 0xcd;
+		*word = i < 0x80    ? i
+			: i < 0x100 ? i << 8 | 0xcc
+				    : (i & 0xff) << 16 | i >> 8 << 8 | 0xcd;
 		return i < 0x80 ? 1 : i < 0x100 ? 2 : 3;
 	}
 	if (v->type == ACC_V_BOOL || v->type == ACC_V_NIL) {

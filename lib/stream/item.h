@@ -106,7 +106,8 @@ acc_common_words(const uint8_t *q, struct acc_words *w)
 	if ((b & 0xe0) == 0xa0 || b == 0xd9) {
 		const uint32_t head = b == 0xd9 ? 2 : 1, n = b == 0xd9 ? q[1] : b & 0x1f;
 		const char *p = (const char *)q + head;
-		*w = (struct acc_words){acc_two(ACC_V_TEXT, 0), (uint64_t)(uintptr_t)p, acc_two(n, 0)};
+		*w = (struct acc_words){acc_two(ACC_V_TEXT, 0), (uint64_t)(uintptr_t)p,
+			acc_two(n, 0)};
 		return head + n;
 	}
 	if (b < 0x80) {
@@ -119,7 +120,8 @@ acc_common_words(const uint8_t *q, struct acc_words *w)
 	}
 	if (b >= 0xcc && b <= 0xce) {
 		const uint32_t n = 1U << (b - 0xcc);
-		*w = (struct acc_words){acc_two(ACC_V_INT, 0), acc_big(q + 1, 8) >> (64 - 8 * n), 0};
+		*w = (struct acc_words){acc_two(ACC_V_INT, 0), acc_big(q + 1, 8) >> (64 - 8 * n),
+			0};
 		return 1 + n;
 	}
 	if (b == 0xc2 || b == 0xc3) {
