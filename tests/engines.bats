@@ -724,3 +724,73 @@ MaxPool null its recorded output does not have the shape that its inputs give" ]
 		run -1 accdiff --noise=$noise wrong.npz bench
 	done
 }
+
+@test "what takes the same weight belongs together: the call that lost its bias, with ways around it, is named" {
+	/usr/bin/python3 - <<-'END'
+		import os
+		import numpy
+		r = numpy.random.default_rng(4)
+		x = r.standard_normal((16, 24)).astype("f4")
+		w = [(r.standard_normal((24, 24)) / 5).astype("f4") for _ in range(9)]
+		b = [(r.standard_normal(24) / 3).astype("f4") for _ in range(9)]
+		def run(folder, name, lost=None):
+		    os.mkdir(folder)
+		    n, at = {}, iter(range(99))
+		    def call(op, *given):
+		        i, c = n.get(op, 0), next(at)
+		        n[op] = i + 1
+		        y = (given[0] @ given[1].T + given[2] if op == "linear" else numpy.tanh(given[0]) if op == "tanh" else given[0] + given[1]).astype("f4")
+		        for io, some in ("in", given), ("out", [y]):
+		            for k, t in enumerate(some):
+		                numpy.save(name(folder, c, op, i, io, k), t)
+		        return y
+		    def linear(y):
+		        k = n.get("linear", 0)
+		        return call("linear", y, w[k], b[k] * (k != lost))
+		    y = call("tanh", linear(x))
+		    for _ in range(2):
+		        around = linear(y)
+		        y = call("tanh", linear(y))
+		        y = call("tanh", linear(y))
+		        y = call("add", linear(y), around)
+		run("bench", lambda f, c, op, i, io, k: f"{f}/Functional.{op}.{i}.forward.{io}put.{k}.npy")
+		hand = lambda f, c, op, i, io, k: f"{f}/{c:05}-{op.replace('linear', 'gemm')}_{i}-{io}.{k}.npy"
+		run("right", hand)
+		run("device", hand, 2)
+	END
+	run -0 accdiff right bench
+	[[ $output == "16 op calls compared"* ]]
+	run -1 accdiff device bench
+	[[ $output == *$'\n\n'"00003-gemm_2: output 0 is off"* ]]
+}
+
+@test "ONNX' indices of a maximum are the tensor's, aten's batch norm has its weight first: both are recomputed" {
+	mkdir device
+	/usr/bin/python3 - <<-'END'
+		import json
+		import numpy
+		r = numpy.random.default_rng(5)
+		x = r.standard_normal((2, 3, 4, 4)).astype("f4")
+		w, b, m = (r.standard_normal(3).astype("f4") for _ in range(3))
+		v = r.uniform(0.5, 2, 3).astype("f4")
+		every = lambda t: t[:, None, None]
+		y = ((x - every(m)) / numpy.sqrt(every(v) + numpy.float32(1e-5)) * every(w) + every(b)).astype("f4")
+		parts = x.reshape(2, 3, 2, 2, 2, 2).transpose(0, 1, 2, 4, 3, 5).reshape(2, 3, 2, 2, 4)
+		where = numpy.arange(x.size).reshape(x.shape).reshape(2, 3, 2, 2, 2, 2).transpose(0, 1, 2, 4, 3, 5).reshape(parts.shape)
+		at = parts.argmax(-1)[..., None]
+		rows = []
+		def put(k, t, **more):
+		    numpy.save(f"device/{k}.npy", t)
+		    rows.append({"file": k + ".npy", "out": k, **more})
+		for k, t in ("x", x), ("w", w), ("b", b), ("m", m), ("v", v):
+		    put(k, t)
+		pool = {"op": "MaxPool", "name": "pool", "in": ["x"], "attrs": {"kernel_shape": [2, 2], "strides": [2, 2]}}
+		put("top", numpy.take_along_axis(parts, at, -1)[..., 0], pos=0, **pool)
+		put("index", numpy.take_along_axis(where, at, -1)[..., 0], pos=1, **pool)
+		put("norm", y, pos=0, op="aten.batch_norm.default", name="norm", attrs={"eps": 1e-5}, **{"in": ["x", "w", "b", "m", "v"]})
+		with open("device/manifest.jsonl", "w") as f:
+		    f.writelines(json.dumps(q) + "\n" for q in rows)
+	END
+	run -0 bash -c 'accdump-read device | accaudit | accfmt -f json | jq -c "select(.\"audit.ok\" != null) | .\"audit.ok\""'
+	[ "$output" = $'true\ntrue\ntrue' ]
+}

@@ -204,8 +204,9 @@ pool(struct acc_replay *r, struct acc_dense *out)
 				  : average(p.x->v + plane, &p, &w, &mag);
 		if (out[0].mag != NULL)
 			out[0].mag[o] = mag;
-		if (r->nrec == 2) /* indices within the plane */
-			out[1].v[o] = (double)from;
+		if (r->nrec ==
+			2) /* indices within the plane; ONNX' and OpenVINO's within the tensor */
+			out[1].v[o] = (double)(from + (acc_str_is(r->name, "MaxPool") ? plane : 0));
 	}
 	return 0;
 }
