@@ -521,6 +521,8 @@ acc_arrays_pair(struct acc_joined *j, struct acc_half *a, struct acc_half *b, ui
 		rc = pair_names(&x, INFINITY);
 	if (rc == 0)
 		rc = acc_arrays_behind(&x);
+	if (rc == 0 && x.given)
+		rc = acc_arrays_weights(&x);
 	if (rc == 0)
 		apply(&x);
 	if (rc == 0 && x.given)

@@ -39,6 +39,8 @@ void acc_arrays_mate(struct output *p, struct output *q, enum acc_align_how how)
 int acc_arrays_values(struct arrays *x, double far, uint32_t from, enum acc_align_how how);
 /* Pair what stands behind the last that has a partner. 0 or ACC_ENOMEM. */
 int acc_arrays_behind(struct arrays *x);
+/* Pair what takes the same weight and has no partner. 0 or ACC_ENOMEM. */
+int acc_arrays_weights(struct arrays *x);
 /* Pair what went into calls that belong together: what has the same values, or came from such. 0 or ACC_ENOMEM. */
 int acc_arrays_inputs(struct arrays *x);
 

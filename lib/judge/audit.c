@@ -24,8 +24,8 @@ acc_given_otherwise(const struct acc_item *it, const struct suspect *x)
 /* Both sides are right for what they were given, and that is the same: two right answers to one question are
  * one. So the question is another: the operator, an argument, the order of a weight. What all products show
  * is how the device multiplies. */
-static bool
-is_other_answer(const struct scan *s, const struct acc_item *it, const struct suspect *x)
+bool
+acc_is_other_answer(const struct scan *s, const struct acc_item *it, const struct suspect *x)
 {
 	const struct acc_call *k = &s->c->call[it->call];
 	const double u = fmax(acc_item_unit(it), acc_call_unit(s->c, k));
@@ -37,8 +37,11 @@ is_other_answer(const struct scan *s, const struct acc_item *it, const struct su
 		(acc_multiplies(k) && it->audit[ACC_B] <= 1 &&
 			it->own_rms <= LIMIT_OWN_PRODUCT * acc_item_unit(it)))
 		return false;
+	/* Of two programs in f32 inputs are rounded otherwise: then it must be as many times more. */
+	const double given = fmax(1, x->cause / (LIMIT_SAME_INPUT * u));
 	return x->role == ROLE_OUT && !x->unseen && !x->inner && !x->weak &&
-	       x->cause <= LIMIT_SAME_INPUT * u && it->rms > LIMIT_OTHER_OUTPUT * u;
+	       (given <= 1 || (s->two && !acc_unit_low(s->unit) && it->count > 1)) &&
+	       it->rms > given * LIMIT_OTHER_OUTPUT * u;
 }
 
 /* What is right for what the device gave it is no fault of this operator, however far the sides are
@@ -49,7 +52,7 @@ static void
 acquit(const struct scan *s, const struct acc_item *it, struct suspect *x)
 {
 	const struct hidden *h = &x->hidden;
-	if (is_other_answer(s, it, x))
+	if (acc_is_other_answer(s, it, x))
 		return;
 	if (x->permuted || (h->unmade && !h->accused) || acc_given_otherwise(it, x))
 		return;

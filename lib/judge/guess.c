@@ -29,7 +29,8 @@ acc_is_sure(const struct scan *s, const struct suspect *x)
 		       !acc_unit_low(s->unit);
 	/* Integers that another operator puts in another order may choose the same. */
 	return x->role == ROLE_OUT && !x->unseen && !x->inner && !(it->exact && it->loose) &&
-	       x->cause <= LIMIT_SAME_INPUT * u;
+	       (x->cause <= LIMIT_SAME_INPUT * u ||
+		       (acc_acquitted(it) && acc_is_other_answer(s, it, x)));
 }
 
 /* Does something that is compared come behind a call in its step, but for gradients? */

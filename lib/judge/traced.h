@@ -78,6 +78,8 @@ bool acc_is_guess(const struct scan *s, const struct suspect *x);
 bool acc_module_agrees(const struct acc_case *c, const struct suspect *x);
 
 /* --- audit.c: what accaudit found of the sides --- */
+/* Is it right for what it was given, as the bench's is, which is the same, and yet another? */
+bool acc_is_other_answer(const struct scan *s, const struct acc_item *it, const struct suspect *x);
 /* Do all inputs of the operator, which the other side has in parts, agree, but perhaps not in their places? */
 bool acc_given_otherwise(const struct acc_item *it, const struct suspect *x);
 /* What is usual of those that were recomputed. 0 or ACC_ENOMEM. */
