@@ -199,9 +199,10 @@ say_end(struct scan *s, struct extent *x, struct acc_err *e)
 	double limit;
 	if (limit_of(s, x, &limit, e) < 0)
 		return e->code;
-	/* Where results alone are recorded, as engines give arrays, the end of either side tells as much. */
-	const bool ends = x->given == 0 && x->last != ACC_NOCALL &&
-			  (x->behind == 0 || x->benchs == 0);
+	/* Where results alone are recorded, as engines give arrays, or hardly a weight, as hooks of modules save none, the
+	 * end of either side tells as much. */
+	const bool ends = (x->given == 0 || x->anchors * LIMIT_PROGRAM_LEAST < x->compared) &&
+			  x->last != ACC_NOCALL && (x->behind == 0 || x->benchs == 0);
 	if (x->head != ACC_NOCALL && x->head_error > fmax(limit, x->head_noise)) {
 		x->last = x->head;
 		x->error = x->head_error;
