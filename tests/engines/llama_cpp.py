@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A small Qwen2, or Llama, with random weights as GGUF and as torch: llama_cpp.py ARCH FOLDER [FAULT] writes
+"""A small Qwen2, or Llama, with random weights as GGUF and as torch: llama_cpp.py ARCH FOLDER [FAULT [TYPE]] writes
 FOLDER/model.gguf and, by accrecord, FOLDER/bench; smaller with SMALL=1, as the fixture is. FAULT is of layer 1 of the GGUF: rows (of k, in another order), scale (of
-up_proj), norm (its weight left out). Needs torch, transformers, gguf."""
+up_proj), norm (its weight left out). TYPE, as Q8_0: of matrices, which torch has read back to f32. Needs torch, transformers, gguf."""
 import os
 import sys
 
@@ -23,7 +23,11 @@ def rows(w, heads):
     return w.reshape(heads, 2, w.shape[0] // heads // 2, -1).swapaxes(1, 2).reshape(w.shape)
 
 
-def write(m, arch, path, fault):
+def coarse(v, quant):
+    return gguf.quants.dequantize(gguf.quants.quantize(v, quant), quant)
+
+
+def write(m, arch, path, fault, quant):
     w = gguf.GGUFWriter(path, arch)
     w.add_context_length(64)
     w.add_embedding_length(HIDDEN)
@@ -35,7 +39,7 @@ def write(m, arch, path, fault):
     w.add_rope_freq_base(10000.0)
     w.add_rope_dimension_count(HIDDEN // HEADS)
     w.add_vocab_size(VOCAB)
-    w.add_file_type(gguf.LlamaFileType.ALL_F32)
+    w.add_file_type(gguf.LlamaFileType.ALL_F32 if quant is None else gguf.LlamaFileType["MOSTLY_" + quant.name])
     w.add_tokenizer_model("llama")
     w.add_token_list([b"<%d>" % i for i in range(VOCAB)])
     w.add_token_scores([0.0] * VOCAB)
@@ -51,14 +55,17 @@ def write(m, arch, path, fault):
             v = v * np.float32(1.05)
         if fault == "norm" and name == "model.layers.1.post_attention_layernorm.weight":
             v = np.ones_like(v)
-        w.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")), np.ascontiguousarray(v))
+        few = quant if v.ndim > 1 else None
+        v = np.ascontiguousarray(v)
+        w.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")), v if few is None else gguf.quants.quantize(v, few), raw_dtype=few)
     w.write_header_to_file()
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
     w.close()
 
 
-arch, folder, fault = sys.argv[1], sys.argv[2], (sys.argv[3:] + [""])[0]
+arch, folder, fault, quant = (sys.argv[1:] + ["", ""])[:4]
+quant = gguf.GGMLQuantizationType[quant] if quant else None
 torch.manual_seed(0)
 name = {"llama": "Llama", "qwen2": "Qwen2"}[arch]
 m = getattr(transformers, name + "ForCausalLM")(getattr(transformers, name + "Config")(
@@ -67,7 +74,9 @@ m = getattr(transformers, name + "ForCausalLM")(getattr(transformers, name + "Co
 with torch.no_grad():
     for p in m.parameters():
         p.copy_(torch.randn(p.shape) * 0.2 + (p.dim() == 1))
-    write(m, arch, folder + "/model.gguf", fault)
+        if quant is not None and p.dim() > 1:
+            p.copy_(torch.from_numpy(coarse(p.numpy(), quant)))
+    write(m, arch, folder + "/model.gguf", fault, quant)
     accrecord.start_record(output_dir=folder + "/bench")
     m(torch.tensor([TOKENS]))
     accrecord.record_switch(False)

@@ -76,7 +76,7 @@ def ort(path, x):
     return session(path, x)[0]
 
 
-def nodes(path, x, folder):
+def nodes(_, path, x, folder):
     """Each node's inputs and outputs, as NNNNN-NODE-in.0.npy."""
     import onnx
     made, feeds, g = session(path, x)
@@ -89,7 +89,7 @@ def nodes(path, x, folder):
                     np.save(f"{folder}/{i:05}-{n.name or n.output[0]}-{io}.{k}.npy", have[t])
 
 
-def edges(path, x, folder):
+def edges(_, path, x, folder):
     """Each tensor once, and a manifest that says which went in."""
     import onnx
     made, feeds, g = session(path, x)
@@ -129,6 +129,39 @@ def openvino(path, x):
     return out
 
 
+def by_ort(_, path, x, folder):
+    from accengine import ort
+    import onnx
+    ort.record(path, {onnx.load(path).graph.input[0].name: x.numpy()}, folder)
+
+
+def by_openvino(_, path, x, folder):
+    from accengine import openvino
+    openvino.record(path, [x.numpy()], folder)
+
+
+def by_export(m, _, x, folder):
+    from accengine import export
+    export.record(torch.export.export(m, (x,)), (x,), folder)
+
+
+def by_executorch(m, _, x, folder):
+    import copy
+    import executorch.exir as exir
+    from accengine import executorch
+    from executorch.devtools import generate_etrecord
+    from executorch.runtime import Runtime, Verification
+    edge = exir.to_edge(torch.export.export(m, (x,)))
+    kept = copy.deepcopy(edge)
+    program = edge.to_executorch()
+    at = os.path.dirname(folder)
+    generate_etrecord(at + "/etrecord", kept, program)
+    method = Runtime.get().load_program(program.buffer, verification=Verification.Minimal, enable_etdump=True, debug_buffer_size=int(1e8))
+    method.load_method("forward").execute([x])
+    method.write_etdump_result_to_file(at + "/etdump", at + "/buffer")
+    executorch.record(at + "/etdump", at + "/etrecord", folder, at + "/buffer")
+
+
 def port(engine):
     """A port by hand is of the network, not of its graph; its end is checked by whoever reads off."""
     def run(m, x):
@@ -137,7 +170,8 @@ def port(engine):
 
 
 ENGINES = {"ort": ort, "openvino": openvino}
-RECORDINGS = {"ort-nodes": nodes, "ort-edges": edges}
+RECORDINGS = {"ort-nodes": nodes, "ort-edges": edges,
+              "acc-ort": by_ort, "acc-openvino": by_openvino, "acc-export": by_export, "acc-executorch": by_executorch}
 PORTS = {e: port(e) for e in ("flax", "keras")}
 
 
@@ -183,7 +217,7 @@ def main():
                 record_calls(bench, x, f"{folder}/bench-calls")
                 record_modules(bench, x, f"{folder}/bench-modules")
                 if e in RECORDINGS:
-                    RECORDINGS[e](path, x, f"{folder}/device")
+                    RECORDINGS[e](m, path, x, f"{folder}/device")
                 else:
                     save(ENGINES[e](path, x) if e in ENGINES else PORTS[e](m, x), folder, a.form)
                 with open(f"{folder}/truth.json", "w") as f:

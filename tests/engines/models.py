@@ -217,7 +217,91 @@ class Tcn(nn.Module):
         return self.head(x.transpose(1, 2))
 
 
-MODELS = {"llama": lambda: Decoder(False), "qwen": lambda: Decoder(True), "bert": Bert, "vit": Vit, "cnn": Cnn, "gpt": Gpt, "mixer": Mixer, "tcn": Tcn}
+class Experts(nn.Module):
+    """Every expert runs, and a token takes two of them, by weights that add up to one."""
+    def __init__(self):
+        super().__init__()
+        self.route, self.fault = nn.Linear(HIDDEN, 4, bias=False), None
+        self.some = nn.ModuleList(Gated() for _ in range(4))
+
+    def forward(self, x):
+        p, at = self.route(x).softmax(-1).topk(2, -1)
+        p = p if self.fault == "unscaled" else p / p.sum(-1, keepdim=True)
+        share = torch.zeros(*x.shape[:-1], 4).scatter(-1, at, p)
+        return sum(share[..., i:i + 1] * f(x) for i, f in enumerate(self.some))
+
+
+class Windowed(nn.Module):
+    """Attention to the last five tokens, of q and k that are normed, with a bias for each distance and capped scores."""
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Linear(HIDDEN, HIDDEN, bias=False) for _ in range(4))
+        self.qnorm, self.knorm = Norm(HIDDEN // HEADS), Norm(HIDDEN // HEADS)
+        self.far, self.fault = nn.Embedding(5, HEADS), None
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        q, k, v = (f(x).view(b, t, HEADS, -1).transpose(1, 2) for f in (self.q, self.k, self.v))
+        q, k = q if self.fault == "unnormed" else self.qnorm(q), self.knorm(k)
+        back = torch.arange(t)[:, None] - torch.arange(t)
+        cap = 3 if self.fault == "cap" else 5
+        s = cap * torch.tanh(q @ k.transpose(2, 3) / (HIDDEN // HEADS) ** 0.5 / cap)
+        s = s + self.far((back + (self.fault == "distance")).clamp(0, 4)).permute(2, 0, 1)
+        s = s.masked_fill((back < 0) | (back >= (6 if self.fault == "window" else 5)), -1e9)
+        return self.o((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, HIDDEN))
+
+
+class Moe(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(100, HIDDEN)
+        self.layers = nn.ModuleList(Block(lambda: Norm(HIDDEN), Windowed, Experts) for _ in range(LAYERS))
+        self.norm, self.head = Norm(HIDDEN), nn.Linear(HIDDEN, 100, bias=False)
+
+    def forward(self, ids):
+        x = self.embed(ids) * HIDDEN ** 0.5
+        for f in self.layers:
+            x = f(x)
+        return self.head(self.norm(x))
+
+
+class Residual(nn.Module):
+    """A stage of a U-Net; "up" takes what the way down left beside what it is given."""
+    def __init__(self, n, to, way):
+        super().__init__()
+        self.norm1, self.conv1 = nn.GroupNorm(8, n), nn.Conv2d(n, to, 3, padding=1)
+        self.norm2, self.conv2 = nn.GroupNorm(8, to), nn.Conv2d(to, to, 3, padding=1)
+        self.time, self.skip, self.way, self.fault = nn.Linear(32, to), nn.Conv2d(n, to, 1), way, None
+
+    def forward(self, x, time, other=None):
+        if self.way == "up":
+            x = F.interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=self.fault == "corners")
+            x = torch.cat((other, x) if self.fault == "order" else (x, other), 1)
+        y = self.conv1(F.silu(self.norm1(x))) + self.time(time)[:, :, None, None]
+        y = self.conv2(F.silu(self.norm2(y))) + self.skip(x)
+        return (F.max_pool2d if self.fault == "pool" else F.avg_pool2d)(y, 2) if self.way == "down" else y
+
+
+class Unet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.into, self.lift = nn.Conv2d(3, 16, 3, padding=1), nn.Linear(16, 32)
+        self.layers = nn.ModuleList((Residual(16, 16, "down"), Residual(16, 32, "down"), Residual(32, 32, ""),
+                                     Residual(48, 16, "up"), Residual(32, 16, "up")))
+        self.out, self.fault = nn.Conv2d(16, 3, 3, padding=1), None
+
+    def forward(self, x):
+        angle = x[:, 0, 0, 0].abs()[:, None] * 100 * 10000 ** (-torch.arange(8) / 8)
+        pair = angle.sin(), angle.cos()
+        time = F.silu(self.lift(torch.cat(pair[::-1] if self.fault == "swapped" else pair, -1)))
+        first = self.into(x)
+        second = self.layers[0](first, time)
+        x = self.layers[2](self.layers[1](second, time), time)
+        return self.out(self.layers[4](self.layers[3](x, time, second), time, first))
+
+
+MODELS = {"llama": lambda: Decoder(False), "qwen": lambda: Decoder(True), "bert": Bert, "vit": Vit, "cnn": Cnn, "gpt": Gpt, "mixer": Mixer, "tcn": Tcn,
+          "moe": Moe, "unet": Unet}
 
 
 def make(name, seed=0):
@@ -230,7 +314,7 @@ def make(name, seed=0):
         for p in ("weight", "bias"):
             if isinstance(f, (nn.LayerNorm, nn.BatchNorm2d)):
                 getattr(f, p).data.add_(0.2 * torch.randn_like(getattr(f, p)))
-    x = torch.randint(0, 100, (2, TOKENS)) if name not in ("vit", "cnn", "mixer") else torch.randn(2, 3, *((8, 8) if name == "cnn" else (16, 16)))
+    x = torch.randint(0, 100, (2, TOKENS)) if name not in ("vit", "cnn", "mixer", "unet") else torch.randn(2, 3, *((8, 8) if name == "cnn" else (16, 16)))
     return m, x
 
 
@@ -271,7 +355,44 @@ def break_it(m, name, fault):
             m.c2.weight.data = m.c2.weight.flip(2, 3)
             return "c2|b2"
         return None
+    if name == "unet":
+        at = {"corners": 3, "order": 3, "pool": 1, "groups": 1, "eps": 2, "bias": 3, "doubled": 4, "padding": 2}.get(fault)
+        if fault == "swapped":
+            m.fault = fault
+            return "lift|cat"
+        if at is None:
+            return None
+        block = m.layers[at]
+        if fault == "groups":
+            block.norm2 = nn.GroupNorm(4, 32)
+            block.norm2.load_state_dict(make(name)[0].layers[1].norm2.state_dict())
+        elif fault == "eps":
+            block.norm1.eps = 1e-1
+        elif fault == "bias":
+            block.conv1.bias.zero_()
+        elif fault == "doubled":
+            block.time.weight.mul_(2)
+        elif fault == "padding":
+            block.conv2.padding_mode = "reflect"
+            block.conv2._reversed_padding_repeated_twice = [1, 1, 1, 1]
+        else:
+            block.fault = fault
+        return "layers.%d" % at
     block = m.layers[1]
+    if name == "moe":
+        if fault == "eps":
+            block.norm2.eps = 1.0
+        elif fault == "unscaled":
+            block.mlp.fault = fault
+        elif fault in ("cap", "distance", "window", "unnormed"):
+            block.attn.fault = fault
+        elif fault == "expert":
+            block.mlp.some = nn.ModuleList(block.mlp.some[i] for i in (0, 2, 1, 3))
+        elif fault == "turned":
+            block.attn.o.weight.data = block.attn.o.weight.t().clone()
+        else:
+            return None
+        return "layers.1"
     if name in ("mixer", "tcn"):
         norm, wide = (block.norm2, block.up) if name == "mixer" else (block.norm, block.conv)
         if fault == "eps":
@@ -322,5 +443,7 @@ def break_it(m, name, fault):
     return None
 
 
-KEPT = {"nets": ["gpt", "mixer", "tcn"], "faults": ["lost", "shift", "turned", "flip", "future", "residual", "leaky", "gain", "dilation"]}
+KEPT = {"nets": ["gpt", "mixer", "tcn", "moe", "unet"], "faults": ["lost", "shift", "turned", "flip", "future", "residual", "leaky", "gain", "dilation",
+                                                         "unscaled", "cap", "distance", "window", "unnormed", "expert",
+                                                         "corners", "order", "pool", "groups", "doubled", "swapped"]}
 FAULTS = ["eps", "rope", "mask", "scale", "rows", "bias", "gelu", "half", "swap", "padding", "act"] + KEPT["faults"]
