@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-enum { FEW_JOINED = 4 };
+/* Gradients that are joined, or buffers of the gradients of a module. */
+enum { FEW_JOINED = 4, FEW_BUFFERS = 2 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
@@ -111,13 +112,14 @@ unlike_constant(struct acc_replicas *t, const struct acc_rank_group *g,
 
 /* --- data --- */
 
-/* Is all that the ranks join when they go backward the same on all of them, and some not one number? */
+/* Is all that the ranks join when they go backward the same on all of them? Then how much of it is not one number; else 0. */
 static int
 all_same(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call **peer,
-	bool *is, struct acc_err *e)
+	uint32_t *n, struct acc_err *e)
 {
-	bool backward = false, same = true, any = false;
+	bool backward = false, same = true;
 	int rc = 0;
+	*n = 0;
 	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && rc == 0 && same;
 		i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
@@ -140,55 +142,74 @@ all_same(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 				&same, e);
 		if (rc == 0 && same)
 			rc = acc_replicas_flat(t, in, &flat, e);
-		any |= !flat;
+		*n += !flat;
 	}
-	*is = rc == 0 && same && any;
+	*n = rc == 0 && same ? *n : 0;
 	return rc;
 }
 
-/* The first thing that is made of data, if all that nobody made is the same on all ranks; NULL: it is not. */
-static int
-of_data(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call **peer,
-	const struct acc_replica_seen **out, struct acc_err *e)
+/* Integers of which no more than the extremes are known: by what is made of them, ranks are seen to have the same. */
+static bool
+is_hidden(const struct acc_replica_seen *s)
 {
+	return !s->out && !s->real && s->n > 1 && s->mark == 0;
+}
+
+/* The first thing that is made of data, if all that nobody made is the same on all ranks; NULL: it is not. Of hidden integers
+ * what most are given to: positions are fewer than tokens. Where weights are gathered, parts of them look like data. */
+static int
+of_data(struct acc_replicas *t, const struct acc_rank_group *g, bool gathered,
+	const struct acc_seen_call **peer, const struct acc_replica_seen **out, struct acc_err *e)
+{
+	uint64_t most = 0;
 	*out = NULL;
 	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (!is_first(t, g, c) || c->k->talks || !acc_replicas_peers(t, g, c, peer))
+		if (!is_first(t, g, c) || c->k->backward || c->k->talks ||
+			!acc_replicas_peers(t, g, c, peer))
 			continue;
+		const struct acc_replica_seen *made = acc_seen_output(t, c);
+		const bool shows = made != NULL && made->mark != 0;
 		for (uint32_t j = 0; j < c->n; j++) {
 			const struct acc_replica_seen *s = &t->seen[c->first + j];
+			const bool hidden = shows && is_hidden(s);
 			bool flat = true;
-			if (!s->data || s->place || acc_seen_maker(t, s) != NULL)
+			if (!hidden && (!s->data || s->place || (gathered && s->real) ||
+					       acc_seen_maker(t, s) != NULL))
 				continue;
+			const uint64_t n = s->n;
+			s = hidden ? made : s;
 			int rc = acc_replicas_flat(t, s, &flat, e);
-			if (rc < 0 || !acc_replicas_marked(t, g, peer, j)) {
+			if (rc < 0 || !acc_replicas_marked(t, g, peer,
+					      (uint32_t)(s - t->seen) - c->first)) {
 				*out = NULL;
 				return rc;
 			}
-			if (!flat && *out == NULL)
-				*out = acc_seen_output(t, c);
+			if (!flat && (*out == NULL || (hidden && n > most))) {
+				*out = made;
+				most = hidden ? n : UINT64_MAX;
+			}
 		}
 	}
 	return 0;
 }
 
 static int
-same_data(struct acc_replicas *t, const struct acc_rank_group *g, uint64_t joined,
+same_data(struct acc_replicas *t, const struct acc_rank_group *g, uint32_t least,
 	const struct acc_seen_call **peer, struct acc_err *e)
 {
 	const struct acc_replica_seen *out;
-	bool same = false;
-	int rc = of_data(t, g, peer, &out, e);
+	uint32_t joined = 0;
+	int rc = of_data(t, g, least == FEW_BUFFERS, peer, &out, e);
 	if (rc == 0 && out != NULL)
-		rc = all_same(t, g, peer, &same, e);
-	return rc < 0 || !same
+		rc = all_same(t, g, peer, &joined, e);
+	return rc < 0 || joined < least
 		       ? rc
 		       : acc_replicas_blame(t, g, out->line,
 				 SAY(t,
 					 "is made of the same data on all ranks, whose weights are the same, too, and so is"
-					 " each of the gradients that they join, %llu: they do the same work",
-					 (unsigned long long)joined),
+					 " each of the gradients that they join, %u: they do the same work",
+					 joined),
 				 1, 0, e);
 }
 
@@ -303,8 +324,11 @@ acc_rule_twins(struct acc_replicas *t, const struct acc_rank_group *g, uint64_t 
 	const struct acc_seen_call **room, struct acc_err *e)
 {
 	int rc = 0;
-	if (joined < FEW_JOINED || g->weights_differ || g->parts || t->nstep == 0)
+	if (g->weights_differ || g->parts || t->nstep == 0 || (joined > 0 && joined < FEW_JOINED))
 		return 0;
+	/* Ranks that keep parts of weights gather them first: what op calls take is no rank's own. */
+	if (joined == 0)
+		return same_data(t, g, FEW_BUFFERS, room, e);
 	bool apart = acc_seen_own_data(t, g);
 	for (size_t i = acc_calls_of(t, g->rank[0]); i < t->f->ncall && rc == 0;
 		i = t->call[i].next) {
@@ -317,5 +341,5 @@ acc_rule_twins(struct acc_replicas *t, const struct acc_rank_group *g, uint64_t 
 	}
 	if (rc == 0 && apart && t->ngroup == 1)
 		rc = repeated_data(t, g, room, e);
-	return rc < 0 ? rc : same_data(t, g, joined, room, e);
+	return rc < 0 ? rc : same_data(t, g, 1, room, e);
 }
