@@ -592,6 +592,23 @@ with_own() { # program, script
 	[[ $output == *"Functional.layer_norm.0.backward: its output is the gradient of a weight that is the same on ranks 0 and 1, differs between them, and was given to no reduction"* ]]
 }
 
+# ranks_data.tar.xz was made by
+#	python3 tests/record/layouts.py F --level 1 one one.micro ddp-data fsdp-data ddp4-group pp.micro-stale     (PyTorch 2.15)
+@test "ranks of our own recording, by statistics: all with the same data, reduced over two of four, an op call that has three names" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xJf "$DATA/ranks_data.tar.xz"
+	# Of token ids statistics have the extremes alone: it shows in what is made of them, and of positions no less.
+	for way in ddp:38 fsdp:3; do
+		run -1 accdiff "${way%:*}-data.1" one.1
+		[[ $output == *"Functional.embedding.0.forward: its output is made of the same data on all ranks, whose weights are the same, too, and so is each of the gradients that they join, ${way#*:}: they do the same work"* ]]
+	done
+	# The head's gradient has a mean of zero, which says nothing of sums; all others are off with it.
+	run -1 accdiff ddp4-group.1 one.1
+	[[ $output == *"Distributed.all_reduce.4.forward: 38 of the 38 gradients that the ranks reduce are off, and none of the 63 that the backward pass goes on with"* ]]
+	run -1 accdiff pp.micro-stale.1 one.micro.1
+	[[ $output == *"rank 1 recorded it as Functional.linear.4.forward, the bench as Functional.linear.10.forward"*"next: record Functional.linear.4.forward of rank 1 in full, and Functional.linear.10.forward of the bench"* ]]
+}
+
 # ranks_cut.tar.xz was made by
 #	python3 tests/record/meshes.py F --seed 203 --level 1 one tpfsdp tpfsdp-sum     (PyTorch 2.15; as one, cut and cut-sum)
 @test "ranks of our own recording: gradients that are added up, and then cut to a norm, are the bench's by no factor" {

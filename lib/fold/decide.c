@@ -248,7 +248,7 @@ acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtu
 		!voted(f, k, d->own))
 		d->layout.n = 0;
 	if (d->want != NULL && (d->layout.n == 0 || (d->whole.known & (1 << ACC_FOLD_MAX)) == 0))
-		d->by = acc_fold_reduced(f, t, v, i, &d->out, NULL);
+		d->by = acc_fold_reduced(f, t, v, i, &d->out, &d->talk);
 	if (d->by != NULL) {
 		struct acc_fold_stat sum;
 		if (acc_fold_gather(f, &f->mesh, t, d->by, d->out) &&

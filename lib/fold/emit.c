@@ -306,6 +306,9 @@ put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v
 		    : put_call_key(o, d->undivided ? "fold.undivided" : "fold.not_sum", d->not_sum,
 			      e);
 	rc = rc < 0 ? rc : put_call_key(o, "fold.apart", d->apart, e);
+	if (rc == 0 && d->by != NULL && d->not_sum == FOLD_NONE &&
+		acc_fold_same(&d->whole, 1, d->want, d->tol) == 0)
+		rc = put_call_key(o, "fold.talk", t->call[d->talk->rank], e);
 	const uint32_t cut = acc_fold_turned(f, (uint32_t)(t - f->step), (uint32_t)(v - t->v), i);
 	rc = rc < 0 ? rc : put_call_key(o, "fold.turned", cut, e);
 	if (rc == 0 && is_unscaled(f, &f->device.call[t->call[v->rank]], d))

@@ -99,7 +99,8 @@ struct folded {
 	double tol;
 	struct acc_fold_layout layout, made; /* made: of what communication gave */
 	struct acc_fold_stat whole;
-	const struct fold_virtual *by; /* that communication, and its item */
+	/* What makes that of them, such as a division behind the communication, by its item; the communication. */
+	const struct fold_virtual *by, *talk;
 	uint32_t out, rank;
 	bool alone; /* this rank alone is off */
 	/* Calls of the first rank: that sums up what another call of this line gives; that gives

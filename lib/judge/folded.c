@@ -81,10 +81,12 @@ told(struct acc_case *c, struct acc_finding *f, const struct acc_rec *r)
 {
 	struct acc_str key = acc_get_text(r, "a.", "fold.key"),
 		       layout = acc_get_text(r, "a.", "fold");
-	struct acc_str by = acc_get_text(r, "a.", "fold.by");
+	struct acc_str by = acc_get_text(r, "a.", "fold.by"), its = acc_get_text(r, "b.", "key");
 	f->rank = acc_get_int(r, "a.", "fold.rank", INT64_MIN);
 	if (strcmp(f->what, "next") == 0) {
-		const char *bench = f->name;
+		const char *bench = its.n > 0 ? acc_arena_copy(&c->mem, its.p, its.n) : f->name;
+		if (bench == NULL)
+			return NULL;
 		f->name = key.n > 0 ? acc_arena_copy(&c->mem, key.p, key.n) : f->name;
 		return f->rank == INT64_MIN
 			       ? acc_say(&c->mem,
@@ -98,11 +100,17 @@ told(struct acc_case *c, struct acc_finding *f, const struct acc_rec *r)
 	if (!f->bad)
 		return "";
 	if (key.n > 0) {
+		/* Several stages count together otherwise than the bench does, where it takes the batch in parts. */
+		const char *bench = its.n == 0 || acc_str_is(its, f->name)
+					    ? ""
+					    : acc_say(&c->mem, ", the bench as %.*s", ACC_PRS(its));
 		f->name = acc_arena_copy(&c->mem, key.p, key.n);
-		return f->rank == INT64_MIN
-			       ? acc_say(&c->mem, "; its ranks recorded it as %.*s", ACC_PRS(key))
-			       : acc_say(&c->mem, "; rank %lld recorded it as %.*s",
-					 (long long)f->rank, ACC_PRS(key));
+		if (bench == NULL)
+			return NULL;
+		return f->rank == INT64_MIN ? acc_say(&c->mem, "; its ranks recorded it as %.*s%s",
+						      ACC_PRS(key), bench)
+					    : acc_say(&c->mem, "; rank %lld recorded it as %.*s%s",
+						      (long long)f->rank, ACC_PRS(key), bench);
 	}
 	if (by.n > 0)
 		return acc_say(&c->mem, "; of all ranks together, as %.*s gives it", ACC_PRS(by));

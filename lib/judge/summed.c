@@ -89,6 +89,64 @@ blame_sum(struct acc_case *c, struct acc_finding *f, struct acc_err *e)
 	return f->text == NULL || f->name == NULL ? acc_nomem(e) : 0;
 }
 
+/* Of the device's outputs of backward calls, what ranks reduce, and what the pass goes on with; off: as far as this finding. */
+struct reduced {
+	uint32_t n, off, others, others_off;
+};
+
+static int
+count_reduced(struct acc_case *c, const struct acc_finding *f, struct reduced *n, struct acc_err *e)
+{
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		struct acc_rec *r;
+		if (it->call == ACC_NOCALL || !c->call[it->call].backward ||
+			c->call[it->call].step != f->step || it->kind != ACC_ITEM_TENSOR ||
+			it->sides != 3 || !acc_is_output(it) || !acc_is_measured(it))
+			continue;
+		int rc = acc_case_record(c, it, &r, e);
+		if (rc < 0)
+			return rc;
+		const bool is = acc_get(r, "a.", "fold.by") != NULL, off = it->rms >= f->value / 8;
+		n->n += is;
+		n->off += is && off;
+		n->others += !is;
+		n->others_off += !is && off;
+	}
+	return 0;
+}
+
+/* Most gradients that the ranks reduce are off, and none that the backward pass goes on with: not all op calls give a
+ * wrong one beside a right one. */
+static int
+blame_reduction(struct acc_case *c, struct acc_finding *f, struct acc_err *e)
+{
+	enum { FEW = 4 };
+	const uint32_t call = call_of(c, f);
+	struct reduced n = {0};
+	acc_case_rest(c);
+	int rc = call == ACC_NOCALL || !c->call[call].backward ||
+				 doubted(c, call, "fold.talk") == NULL
+			 ? 1
+			 : count_reduced(c, f, &n, e);
+	if (rc != 0 || n.n < FEW || 4 * n.off < 3 * n.n || n.others < FEW || n.others_off > 0)
+		return rc < 0 ? rc : 0;
+	struct acc_rec *r = doubted(c, call, "fold.talk");
+	struct acc_str by = acc_get_text(r, "a.", "fold.talk");
+	const char *name = acc_arena_copy(&c->mem, by.p, by.n);
+	if (name == NULL)
+		return acc_nomem(e);
+	f->text = acc_say(&c->mem,
+		"%s: %u of the %u gradients that the ranks reduce are off, and none of the %u that the backward pass goes"
+		" on with: it is how they are reduced, or what scales them behind that; so %s",
+		name, n.off, n.n, n.others, f->text);
+	f->name = name;
+	f->rule = "reduction";
+	f->rank = INT64_MIN;
+	f->io = f->pos = NULL;
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
 /* A finding of an op call, doubtful unless the caller says that it is bad, without its text. NULL: no memory. */
 static struct acc_finding *
 of_call(struct acc_case *c, const char *what, uint32_t call, const char *rule, double value,
@@ -350,6 +408,8 @@ acc_say_sums(struct scan *s, struct acc_err *e)
 		rc = blame_sum(c, f, e);
 		if (rc == 0 && (f->rule == NULL || strcmp(f->rule, "reduction") != 0))
 			rc = blame_lost(c, f, e);
+		if (rc == 0 && (f->rule == NULL || strcmp(f->rule, "reduction") != 0))
+			rc = blame_reduction(c, f, e);
 		const uint32_t call = rc < 0 ? ACC_NOCALL : call_of(c, f);
 		if (call != ACC_NOCALL && (f->rule == NULL || strcmp(f->rule, "reduction") != 0))
 			rc = acc_blame_turned(c, f, call, e);
