@@ -64,7 +64,7 @@ RANKS = {"ddp4": 4, "fsdp4": 4, "hand4": 4, "tp4": 4, "tpdp": 4}
 
 def bench(layout):
     end = layout.rpartition(".")[2]
-    return layout if end == "drop" else f"one.{end}" if end in ("tokens", "micro") else "one"
+    return layout if end == "drop" else f"one.{end}" if end in ("tokens", "micro", "bf16") else "one"
 
 
 def names():
