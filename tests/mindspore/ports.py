@@ -20,6 +20,7 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import ports_eighth  # noqa: E402
+import ports_eleventh  # noqa: E402
 import ports_fourth  # noqa: E402
 import ports_judge  # noqa: E402
 import ports_ninth  # noqa: E402
@@ -28,7 +29,7 @@ import ports_sixth  # noqa: E402
 import ports_tenth  # noqa: E402
 import ports_third  # noqa: E402
 
-MORE = (ports_judge, ports_third, ports_fourth, ports_sixth, ports_seventh, ports_eighth, ports_ninth, ports_tenth)
+MORE = (ports_judge, ports_third, ports_fourth, ports_sixth, ports_seventh, ports_eighth, ports_ninth, ports_tenth, ports_eleventh)
 UNIT = re.compile(r"[\d,.e+-]+ eps of \w+")  # no argument
 
 # port: (set, what goes in, train, {fault: (kernels, words)})
