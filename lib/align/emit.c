@@ -182,11 +182,27 @@ put_mates(struct emit *em, const struct acc_align_call *a, const struct acc_alig
 	return rc;
 }
 
-/* What only one of several calls against one has is no part of that one: it stands behind it. */
+/* Does it only give what the other side's does? Nothing that goes in is paired. */
+static bool
+only_gives(const struct emit *em, const struct acc_align_call *a)
+{
+	const struct acc_align_item *x = em->al->h[ACC_A].ix.item;
+	bool out = false;
+	for (uint32_t i = a->first; i < a->first + a->n; i++) {
+		const bool paired = x[i].mate != ACC_NOMATE;
+		if (paired && x[i].io != ACC_IO_OUT)
+			return false;
+		out |= paired;
+	}
+	return out;
+}
+
+/* What only one of several calls against one has is no part of that one: it stands behind it, so that what goes in
+ * where nothing of it is paired stands with what comes out. */
 static int
 put_op(struct emit *em, const struct acc_align_call *a, const struct acc_align_call *b)
 {
-	bool fused = a != NULL && b != NULL && strcmp(a->how, "fused") == 0;
+	bool fused = a != NULL && b != NULL && (strcmp(a->how, "fused") == 0 || only_gives(em, a));
 	int rc = put_mates(em, a, fused ? NULL : b);
 	return rc >= 0 && fused ? put_mates(em, NULL, b) : rc;
 }

@@ -333,6 +333,7 @@ mark(struct parting *p, uint8_t *room, struct acc_err *e)
 	if (rc < 0)
 		return rc;
 	count(p);
+	acc_part_add_idle(p);
 	find_giver(p);
 	/* The bench may have nothing there, which says something only where something is suspected, or has a gradient:
 	 * who counts what was right, or scales a loss, has more op calls at the end, too. */

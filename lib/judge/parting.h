@@ -111,6 +111,8 @@ bool acc_part_agrees(const struct parting *p, const struct part_value *v);
 /* --- parting_moved.c --- */
 /* Make what puts right numbers in other places, before the stretch, part of it: p->moved. 0 or < 0. */
 int acc_part_add_movers(struct parting *p, struct acc_err *e);
+/* Make what changes nothing before the stretch, where its partner of the bench's does, the first of it: p->first. */
+void acc_part_add_idle(struct parting *p);
 /* The first call of the device that is lost though all that it takes agrees, and by which the pass ends otherwise; or
  * before it that which puts right numbers in other places. ACC_NOCALL: none is known. 0 or < 0. */
 int acc_part_begins(const struct parting *p, uint32_t *call, struct acc_err *e);
@@ -143,8 +145,8 @@ bool acc_part_is_first(const struct parting *p, uint32_t call);
 
 /* --- substitute.c --- */
 /* Which call of the bench in the stretch gives what one of the device there does, if one argument is changed:
- * "; ...", or ""; *step: the latter, or ACC_NOCALL. 0 or < 0. */
-int acc_substitute_within(struct scan *s, const struct parting *p, uint32_t *step,
+ * "; ...", or ""; *step: the latter, or ACC_NOCALL; *leads: the bench has nothing that computes before it. 0 or < 0. */
+int acc_substitute_within(struct scan *s, const struct parting *p, uint32_t *step, bool *leads,
 	const char **text, struct acc_err *e);
 
 /* --- parting_say.c --- */

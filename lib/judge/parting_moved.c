@@ -2,6 +2,9 @@
  * elements of pairs do. See parting.h. */
 #include "judge/parting.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "judge/limits.h"
 
 /* Which values of the device stand in the right places somewhere, and which of the bench's is in an item. */
@@ -202,6 +205,59 @@ acc_part_add_movers(struct parting *p, struct acc_err *e)
 		a->step[p->moved].in = true;
 	release(&at);
 	return rc;
+}
+
+/* The bench's step that this value is paired with; ACC_NOCALL: it is with none. */
+static uint32_t
+partner(const struct parting *p, const struct part_value *v)
+{
+	const struct part_side *b = &p->side[ACC_B];
+	const uint32_t call = p->c->item[v->item].call;
+	const char *name = call == ACC_NOCALL ? NULL : p->c->call[call].key[ACC_B];
+	for (uint32_t i = 0; i < b->nstep && name != NULL; i++)
+		if (strcmp(b->step[i].name, name) == 0)
+			return i;
+	return ACC_NOCALL;
+}
+
+/* Is a value off from what it is paired with, element by element? */
+static bool
+is_off(const struct parting *p, const struct part_value *v)
+{
+	return !(p->c->item[v->item].rms <= fmax(p->may, v->noise));
+}
+
+/* Does a step give what it takes, which is what its partner of the bench's stretch takes, and does that give something
+ * else? */
+static bool
+is_idle(const struct parting *p, uint32_t step)
+{
+	const struct part_side *a = &p->side[ACC_A], *b = &p->side[ACC_B];
+	const struct part_step *s = &a->step[step];
+	if (s->in || !hands_on(a, step))
+		return false;
+	const struct part_value *in = NULL, *out = NULL;
+	for (uint32_t i = s->value; i < s->value + s->n; i++) {
+		const struct part_value *v = &a->value[i];
+		const bool known = v->real && v->count > 1 &&
+				   p->c->item[v->item].measure == ACC_BY_TENSOR;
+		in = known && !v->out && in == NULL ? v : in;
+		out = known && v->out && out == NULL ? v : out;
+	}
+	const uint32_t other = in == NULL || out == NULL ? ACC_NOCALL : partner(p, out);
+	return other != ACC_NOCALL && b->step[other].in && in->id == out->id && !is_off(p, in) &&
+	       out->paired && is_off(p, out);
+}
+
+void
+acc_part_add_idle(struct parting *p)
+{
+	for (uint32_t i = 0; p->moved == ACC_NOCALL && p->first != ACC_NOCALL && i < p->first; i++)
+		if (is_idle(p, i)) {
+			p->side[ACC_A].step[i].in = true;
+			p->ncompute[ACC_A]++;
+			p->first = i;
+		}
 }
 
 /* From a step back to the first that puts right numbers in other places. */

@@ -128,12 +128,15 @@ acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, stru
 			   acc_part_is_first(p, outstanding);
 	const char *changed;
 	uint32_t step;
-	const int rc = acc_substitute_within(s, p, &step, &changed, e);
+	bool leads;
+	const int rc = acc_substitute_within(s, p, &step, &leads, &changed, e);
 	if (rc < 0)
 		return rc;
-	/* Of a call behind others of the stretch, what these do may be what the argument explains. */
+	leads &= p->moved == ACC_NOCALL && p->lacks == ACC_NOCALL;
+	/* Of a call behind others of the stretch, what these do may be what the argument explains; not of the bench's
+	 * first, which the device writes out. */
 	const bool own = step != ACC_NOCALL &&
-			 (step == p->first || p->side[ACC_A].step[step].first);
+			 (step == p->first || p->side[ACC_A].step[step].first || leads);
 	const struct part_value *weight = NULL;
 	const uint32_t other = p->moved == ACC_NOCALL && changed[0] == '\0'
 				       ? other_weight(p, &weight)
@@ -145,7 +148,9 @@ acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, stru
 	const struct acc_call *k = &s->c->call[call];
 	const char *stack, *src = acc_say_source(s->c, k, &stack, e),
 			   *where = acc_say_where(s->c, k);
-	const char *which = other != ACC_NOCALL ? name_of(p, ACC_A, other) : stretch_text(p),
+	const char *which = other != ACC_NOCALL    ? name_of(p, ACC_A, other)
+			    : step != ACC_NOCALL && leads ? name_of(p, ACC_A, step)
+							  : stretch_text(p),
 		   *bench = bench_names(p, e), *off = off_text(p);
 	if (other != ACC_NOCALL)
 		changed = acc_say(m, "; its weight is off by %.2g from the one on the bench",

@@ -169,6 +169,40 @@ first_lost(struct scan *s, uint32_t *call, struct acc_err *e)
 	return rc;
 }
 
+/* The first op call of the forward pass whose output, compared by elements, is further off than it may end. */
+static uint32_t
+first_off(const struct scan *s, uint32_t end, double limit)
+{
+	const struct acc_case *c = s->c;
+	for (uint32_t i = 0; i < end; i = acc_step(c, i)) {
+		const struct acc_call *k = &c->call[i];
+		if (!k->keyed || k->module || k->grad || k->backward || k->segment != c->call[end].segment)
+			continue;
+		for (uint32_t j = k->first; j <= k->last; j++) {
+			const struct acc_item *it = &c->item[j];
+			if (it->call == i && acc_is_output(it) && it->measure == ACC_BY_TENSOR &&
+				!it->exact && it->count > 1 && it->rms > limit)
+				return i;
+		}
+	}
+	return ACC_NOCALL;
+}
+
+/* Where the forward pass parts that ends too far off; ACC_NOCALL: nothing tells. *cause: what the bench's call
+ * would give as the device does, with one thing changed; "": nothing. */
+static int
+find_beginning(struct scan *s, uint32_t end, double limit, uint32_t *call, const char **cause,
+	struct acc_err *e)
+{
+	const uint32_t off = s->coarse || acc_unit_low(s->unit) ? ACC_NOCALL : first_off(s, end, limit);
+	const int rc = first_lost(s, call, e);
+	*cause = "";
+	if (rc < 0 || off == ACC_NOCALL || (*call != ACC_NOCALL && *call < off))
+		return rc;
+	*call = off;
+	return acc_substitute(s, off, cause, e);
+}
+
 /* In f32 it is off by no more than what rounding left before it explains. */
 static int
 limit_of(struct scan *s, const struct extent *x, double *limit, struct acc_err *e)
@@ -217,7 +251,8 @@ say_end(struct scan *s, struct extent *x, struct acc_err *e)
 			return 0;
 	}
 	uint32_t begins;
-	if (first_lost(s, &begins, e) < 0)
+	const char *cause;
+	if (find_beginning(s, x->last, limit, &begins, &cause, e) < 0)
 		return e->code;
 	const char *end = acc_call_name(&s->c->call[x->last]), *stack = NULL, *src = "";
 	const struct acc_call *k = &s->c->call[begins != ACC_NOCALL ? begins : x->last];
@@ -248,6 +283,10 @@ say_end(struct scan *s, struct extent *x, struct acc_err *e)
 				  " bench's values, where two programs of one network end within %.2g%s%s",
 				  f->name, end, x->error, limit, src[0] != '\0' ? "; at " : "",
 				  src);
+	if (f->text != NULL && cause[0] != '\0')
+		f->text = acc_say(acc_mem(s),
+			"%s; the bench's call gives the same if one thing is changed: %s", f->text,
+			cause);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 

@@ -451,19 +451,21 @@ ask_number(struct scan *s, const struct parting *p, uint32_t *step_of, const cha
 }
 
 int
-acc_substitute_within(struct scan *s, const struct parting *p, uint32_t *step, const char **text,
-	struct acc_err *e)
+acc_substitute_within(struct scan *s, const struct parting *p, uint32_t *step, bool *leads,
+	const char **text, struct acc_err *e)
 {
 	const struct part_side *b = &p->side[ACC_B];
 	uint32_t asked = 0;
 	int rc;
 	*text = NULL;
+	*leads = false;
 	*step = ACC_NOCALL;
 	rc = compare_first(s, p, step, text, e);
 	for (uint32_t i = 0; i < b->nvalue && rc == 0 && *text == NULL; i++) {
 		const struct part_value *y = &b->value[i];
 		if (b->step[y->step].in && y->out && y->real && y->count > 1)
 			rc = ask(s, p, y, &asked, step, text, e);
+		*leads = rc == 0 && *text != NULL && y->step == first_step(p, ACC_B);
 	}
 	if (rc == 0 && *text == NULL)
 		rc = ask_number(s, p, step, text, e);
