@@ -182,27 +182,27 @@ put_mates(struct emit *em, const struct acc_align_call *a, const struct acc_alig
 	return rc;
 }
 
-/* Does it only give what the other side's does? Nothing that goes in is paired. */
+/* Is `a` the last of several that make up `b`: what goes into it is not paired, and what goes into that is, elsewhere? */
 static bool
-only_gives(const struct emit *em, const struct acc_align_call *a)
+ends(const struct emit *em, const struct acc_align_call *a, const struct acc_align_call *b)
 {
-	const struct acc_align_item *x = em->al->h[ACC_A].ix.item;
-	bool out = false;
+	const struct acc_align_item *x = em->al->h[ACC_A].ix.item, *y = em->al->h[ACC_B].ix.item;
+	bool in = false, elsewhere = false;
 	for (uint32_t i = a->first; i < a->first + a->n; i++) {
-		const bool paired = x[i].mate != ACC_NOMATE;
-		if (paired && x[i].io != ACC_IO_OUT)
+		if (x[i].mate != ACC_NOMATE && x[i].io != ACC_IO_OUT)
 			return false;
-		out |= paired;
+		in |= x[i].io == ACC_IO_IN;
 	}
-	return out;
+	for (uint32_t i = b->first; i < b->first + b->n; i++)
+		elsewhere |= y[i].io == ACC_IO_IN && y[i].mate != ACC_NOMATE;
+	return in && elsewhere;
 }
 
-/* What only one of several calls against one has is no part of that one: it stands behind it, so that what goes in
- * where nothing of it is paired stands with what comes out. */
+/* What only one of several calls against one has is no part of that one: it stands behind it. */
 static int
 put_op(struct emit *em, const struct acc_align_call *a, const struct acc_align_call *b)
 {
-	bool fused = a != NULL && b != NULL && (strcmp(a->how, "fused") == 0 || only_gives(em, a));
+	bool fused = a != NULL && b != NULL && (strcmp(a->how, "fused") == 0 || ends(em, a, b));
 	int rc = put_mates(em, a, fused ? NULL : b);
 	return rc >= 0 && fused ? put_mates(em, NULL, b) : rc;
 }

@@ -178,6 +178,32 @@ factor_of(const double *old, const double *a, const double *b, uint64_t n, doubl
 	return is && (before == 0 || fabs(f - before) <= 0.01 * fabs(before)) ? f : NAN;
 }
 
+/* The device's parameter to which the bench's step leads from `old`, times some number: a step that is many times as
+ * large leads away from both weights. *at: its item. NULL: there is none. */
+static double *
+along(struct acc_case *c, struct step *s, uint32_t like, const double *old, const double *new,
+	uint64_t n, uint32_t *at)
+{
+	const struct acc_call *k = &c->call[c->item[like].call];
+	uint32_t seen = 0;
+	for (uint32_t i = 0; i < c->nitem && seen < GRADIENTS && s->read < READ; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		struct acc_err quiet = {0};
+		if (it->io != ACC_IO_PARAM || (it->sides & 1) == 0 || it->call == ACC_NOCALL ||
+			c->call[it->call].step != k->step || !may_be(c, i, n, 0, INFINITY))
+			continue;
+		s->read += n;
+		seen++;
+		double *v = acc_read_elements(c, i, "a.", n, ELEMENTS, &quiet);
+		if (v != NULL && factor_of(old, v, new, n, 0) > 0) {
+			*at = i;
+			return v;
+		}
+		free(v);
+	}
+	return NULL;
+}
+
 static uint64_t
 count_of(struct acc_case *c, uint32_t item, struct acc_err *e)
 {
@@ -212,6 +238,8 @@ compare(struct acc_case *c, struct step *s, uint32_t i, struct acc_err *e)
 			if (at != ACC_NOCALL && least <= LIMIT_UPDATE_NEAR && next > NEXT * least)
 				own = acc_read_elements(c, at, "a.", n, ELEMENTS, e);
 		}
+		if (own == NULL && known && n > 1)
+			own = along(c, s, s->old[i], old, new, n, &at);
 	}
 	double off = NAN, tenth = NAN;
 	if (own != NULL)

@@ -396,18 +396,35 @@ rmsprop_one(struct acc_replay *r, const void *told, double counted, const struct
 	const struct acc_slot *s)
 {
 	const struct mean_square *k = told;
+	const struct acc_slot *buf = k->momentum == 0 ? NULL : &s[STEP_FIRST];
+	const struct acc_slot *square = buf == NULL ? &s[STEP_FIRST] : &s[STEP_SECOND];
+	const struct acc_slot *mean = k->centered ? square + 1 : NULL;
 	(void)counted;
 	if (acc_step_check(r, s, grad) < 0)
 		return ACC_EUNSUP;
+	if (square->x == NULL || (mean != NULL && mean->x == NULL) || (buf != NULL && buf->x == NULL))
+		return acc_cannot(r, NOT_RECORDED);
 	for (size_t i = 0; i < grad->n; i++) {
 		double p = s[STEP_PARAM].x->v[i],
 		       g = (k->maximize ? -1 : 1) * grad->v[i] + k->decay * p;
 		double size = fabs(grad->v[i]) + fabs(k->decay * p);
-		double v = k->alpha * s[STEP_FIRST].x->v[i] + (1 - k->alpha) * g * g;
-		double below = k->within ? sqrt(v + k->eps) : sqrt(v) + k->eps;
-		acc_step_store(&s[STEP_FIRST], i, v, s[STEP_FIRST].x->v[i] + size * size);
-		acc_step_store(&s[STEP_PARAM], i, p - k->lr * g / below,
-			fabs(p) + k->lr * size / below);
+		double v = k->alpha * square->x->v[i] + (1 - k->alpha) * g * g, var = v;
+		acc_step_store(square, i, v, square->x->v[i] + size * size);
+		if (mean != NULL) {
+			const double m = k->alpha * mean->x->v[i] + (1 - k->alpha) * g;
+			acc_step_store(mean, i, m, fabs(mean->x->v[i]) + size);
+			var = v - m * m;
+		}
+		double below = k->within ? sqrt(var + k->eps) : sqrt(var) + k->eps;
+		double step = g / below;
+		/* Of a variance what cancels is as far off as the mean square. */
+		double mag = size / below * (mean == NULL ? 1 : 1 + v / (below * below));
+		if (buf != NULL) {
+			step += k->momentum * buf->x->v[i];
+			mag += fabs(k->momentum * buf->x->v[i]);
+			acc_step_store(buf, i, step, mag);
+		}
+		acc_step_store(&s[STEP_PARAM], i, p - k->lr * step, fabs(p) + k->lr * mag);
 	}
 	return 0;
 }
@@ -415,8 +432,10 @@ rmsprop_one(struct acc_replay *r, const void *told, double counted, const struct
 static int
 rmsprop_lists(struct acc_replay *r, struct acc_dense *out)
 {
-	static const char *const name[STEP_SLOTS] = {"params", "square_avgs", NULL, NULL};
+	/* In the order in which the recorder writes what they become. */
+	const char *name[STEP_SLOTS] = {"params", NULL, NULL, NULL};
 	struct mean_square k = {0};
+	int n = STEP_FIRST;
 	if (acc_step_need(r, "lr", &k.lr) < 0 || acc_step_need(r, "eps", &k.eps) < 0 ||
 		acc_step_need(r, "alpha", &k.alpha) < 0 ||
 		acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
@@ -425,8 +444,11 @@ rmsprop_lists(struct acc_replay *r, struct acc_dense *out)
 		acc_arg_bool(r, "maximize", &k.maximize) < 0 ||
 		acc_arg_bool(r, "eps_in_root", &k.within) < 0)
 		return ACC_EUNSUP;
-	if (k.centered || k.momentum != 0)
-		return acc_cannot(r, "momentum, or a variance in place of a mean square");
+	if (k.momentum != 0)
+		name[n++] = "momentum_buffer_list";
+	name[n++] = "square_avgs";
+	if (k.centered)
+		name[n++] = "grad_avgs";
 	return acc_step_each(r, out, name, rmsprop_one, &k);
 }
 
