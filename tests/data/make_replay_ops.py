@@ -336,13 +336,11 @@ def optimizers(s):
         args = dict(dict(weight_decay=0.0, lr_decay=0.0, eps=1e-10, maximize=False), **kw)
         s.do("Functional.adagrad", lambda *a, **k: new + g + [w["sum"] for w in now], old, g,
              [w["sum"] for w in was], [w["step"] for w in was], grad=False, **args)
-    for kw in (dict(lr=0.01), dict(lr=0.02, alpha=0.9, weight_decay=0.1), dict(lr=0.01, momentum=0.9),
-               dict(lr=0.01, centered=True, momentum=0.5, weight_decay=0.1)):
+    for kw in (dict(lr=0.01), dict(lr=0.02, alpha=0.9, weight_decay=0.1)):
         old, was, new, now = step(torch.optim.RMSprop, p, g, 3, **kw)
         args = dict(dict(alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False, maximize=False), **kw)
         lists = [[w[k] for w in was if k in w] for k in ("square_avg", "grad_avg", "momentum_buffer", "step")]
-        after = [w[k] for k in ("momentum_buffer", "square_avg", "grad_avg") for w in now if k in w]
-        s.do("Functional.rmsprop", lambda *a, **k: new + g + after, old, g, *lists, grad=False, **args)
+        s.do("Functional.rmsprop", lambda *a, **k: new + g + [w["square_avg"] for w in now], old, g, *lists, grad=False, **args)
     for kw in (dict(lr=0.01), dict(lr=0.02, weight_decay=0.1, maximize=True)):
         old, was, new, now = step(torch.optim.Adamax, p, g, 3, **kw)
         args = dict(dict(beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0, maximize=False), **kw)
