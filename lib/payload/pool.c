@@ -19,7 +19,7 @@
 enum { MAX_THREADS = 256, AUTO_THREADS = 16, SLOTS_PER_THREAD = 4, STACK = 1 << 20 };
 /* Arrays that are walked by strides need some MiB each: not too many at a time. */
 enum { MAX_HEAVY = 4 };
-/* So many results wake who waits for one, if they are of so few bytes. */
+/* Who waits is woken once for so many results, if they are of so few bytes. */
 enum { ENDED = 32, SMALL = 128 << 10 };
 
 enum state { QUEUED, BUSY, SHARED, DONE };
@@ -54,8 +54,8 @@ struct acc_pool {
 	unsigned heavy;
 	struct slot *slot;
 	size_t nslot;
-	uint64_t merged, given; /* units: merged <= given <= merged + nslot */
-	unsigned nended;        /* entries that were measured */
+	uint64_t merged, given;      /* units: merged <= given <= merged + nslot */
+	const struct entry *awaited; /* who waits is woken when this one is measured */
 	pthread_t *thread;
 	unsigned nthread;
 	struct bench *own; /* where no thread could be started, he who takes does the work */
@@ -73,14 +73,12 @@ entry_at(struct acc_pool *m, uint64_t i)
 	return &m->entry[i % ACC_METER_QUEUE];
 }
 
-/* With the lock held, as all of the following. Who waits is woken for several small tensors at once, unless nothing
- * more is queued: that takes as long as to measure one. */
+/* With the lock held, as all of the following. */
 static void
 ended(struct acc_pool *m, struct entry *en)
 {
 	en->state = DONE;
-	if (++m->nended % ENDED == 0 || m->begun == m->added ||
-		en->m.a.ref.len + en->m.b.ref.len > SMALL)
+	if (en == m->awaited || en->m.a.ref.len + en->m.b.ref.len > SMALL)
 		pthread_cond_signal(&m->done);
 }
 
@@ -218,12 +216,24 @@ start(struct acc_pool *m, unsigned threads, struct acc_err *e)
 	return m->nthread == 0 && m->own == NULL ? acc_nomem(e) : 0;
 }
 
+/* The last of the next entries that is not measured yet: to wake who waits takes as long as to measure a small tensor. */
+static const struct entry *
+last_of_next(struct acc_pool *m)
+{
+	uint64_t i = m->added - m->taken > ENDED ? m->taken + ENDED : m->added;
+	do
+		i--;
+	while (i > m->taken && entry_at(m, i)->state == DONE);
+	return entry_at(m, i);
+}
+
 /* With the lock held: wait until something is done, or do it. False: time is up. */
 static bool
 await(struct acc_pool *m, const struct timespec *until)
 {
 	if (m->own != NULL)
 		return share(m, m->own) || begin(m, m->own);
+	m->awaited = until == NULL ? last_of_next(m) : entry_at(m, m->taken);
 	return until == NULL ? pthread_cond_wait(&m->done, &m->lock) == 0
 			     : pthread_cond_timedwait(&m->done, &m->lock, until) == 0;
 }
