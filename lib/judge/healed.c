@@ -297,7 +297,8 @@ median(const struct recent *r)
 	return r->sorted[((r->n < LIMIT_RECENT ? r->n : LIMIT_RECENT) - 1) / 2];
 }
 
-/* What agrees differs by noise: of what came before in its pass, the median, where no jump is counted. */
+/* What agrees differs by noise: of what came before in its pass, the median, where no jump is counted, nor in 16 bits what
+ * is off by too much to agree. */
 static void
 find_noise(struct healing *h)
 {
@@ -323,7 +324,9 @@ find_noise(struct healing *h)
 			if (it->call != i || it->kind != ACC_ITEM_TENSOR || !acc_is_output(it) ||
 				!acc_is_measured(it) || it->exact ||
 				!(it->rms <=
-					LIMIT_JUMP * fmax(fmax(m, mode), LIMIT_OTHER_FLOOR * unit)))
+					fmin(LIMIT_HEALED,
+						LIMIT_JUMP * fmax(fmax(m, mode),
+								     LIMIT_OTHER_FLOOR * unit))))
 				continue;
 			add_recent(&r, it->rms);
 			m = median(&r);

@@ -16,6 +16,7 @@ struct part_value {
 	double stat[ACC_STATS];
 	double rms; /* of its pair, element by element; NAN: none was measured */
 	double off; /* how far the nearest of the other side is; INFINITY: nothing is near */
+	double unit; /* of its dtype */
 	double wide; /* of the bench's: times more than others it may be off, as a second run of the bench is */
 	double noise; /* and its pair element by element, 0: no more than others */
 	uint32_t item;

@@ -89,6 +89,15 @@ gives_twins(const struct part_side *d, uint32_t step)
 	return any;
 }
 
+/* Two numbers of 16 bits may agree by chance, and such of f32 as what goes into them was rounded to 16 bits, unless they do as
+ * f32 does. */
+static bool
+is_by_chance(const struct parting *p, const struct part_value *v)
+{
+	return p->low && v->count == 1 &&
+	       (acc_unit_low(v->unit) || v->off > LIMIT_PART_U * acc_unit(ACC_F32));
+}
+
 /* What a step gives beside that which others take, as the mean beside a deviation, tells nothing of these. */
 static uint8_t
 gives_right(const struct parting *p, const struct part_side *d, uint32_t step)
@@ -101,7 +110,7 @@ gives_right(const struct parting *p, const struct part_side *d, uint32_t step)
 	for (uint32_t i = s->value; i < s->value + s->n; i++)
 		if (d->value[i].out && d->value[i].taken == taken &&
 			acc_part_agrees(p, &d->value[i]))
-			right |= p->low && d->value[i].count == 1 ? NUMBER : BACK;
+			right |= is_by_chance(p, &d->value[i]) ? NUMBER : BACK;
 	return right;
 }
 

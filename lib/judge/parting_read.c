@@ -83,6 +83,7 @@ take(struct parting *p, uint32_t i, const struct acc_rec *r, int side, uint32_t 
 		.rms = it->sides == 3 && !it->note_shape ? it->rms : NAN,
 		.paired = acc_is_measured(it),
 		.off = INFINITY,
+		.unit = acc_unit((enum acc_dtype)it->dtype[side]),
 		.wide = 1,
 		.item = i,
 		.step = step,
