@@ -93,6 +93,19 @@ setup() {
 	run -0 accdiff clean/again/bench clean/again/device
 }
 
+# Gradients of scores that two losses take are one of them on one side; gains add up to nothing, so that the loss is noise, and a
+# ratio of 1 is what it is clamped to.
+@test "losses that are written twice, in 16 bits and f32: no fault" {
+	tar -xJf "$DATA/otherwise.tar.xz"
+	local n=0
+	for c in rewriting/loss-{contrast,policy,group}*; do
+		run -0 accdiff "$c/device" "$c/bench"
+		run -0 accdiff "$c/bench" "$c/device"
+		n=$((n + 1))
+	done
+	[ "$n" = 6 ]
+}
+
 @test "what one program computes behind the loss is not its end; what a norm hides is named where it begins" {
 	local c side other want
 	tar -xJf "$DATA/otherwise.tar.xz"

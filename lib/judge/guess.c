@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "acc/stat.h"
 #include "judge/case.h"
 
 /* Does a call give as many numbers as on the bench? Else its arguments may be others, and what follows, too. */
@@ -50,6 +51,28 @@ goes_on(const struct acc_case *c, uint32_t call)
 	return false;
 }
 
+/* Has one side the other's numbers with the other sign, as its statistics say? */
+static bool
+is_negative(const struct scan *s, const struct acc_item *it)
+{
+	double a[ACC_STATS], b[ACC_STATS], apart[ACC_STATS];
+	struct acc_rec *r;
+	if (it->sides != 3 || acc_case_record(s->c, it, &r, NULL) < 0)
+		return false;
+	acc_stat_read(r, "a.", ACC_STAT_MEASURED, a);
+	acc_stat_read(r, "b.", ACC_STAT_MEASURED, b);
+	const double minus[ACC_STATS] = {[ACC_STAT_MAX] = -a[ACC_STAT_MIN],
+		[ACC_STAT_MIN] = -a[ACC_STAT_MAX],
+		[ACC_STAT_MEAN] = -a[ACC_STAT_MEAN],
+		[ACC_STAT_NORM] = a[ACC_STAT_NORM]};
+	acc_stat_apart(minus, b, (double)it->count, apart);
+	double worst = 0;
+	for (int i = 0; i < ACC_STATS; i++)
+		worst = apart[i] <= worst ? worst : apart[i]; /* NAN is no small one */
+	const double u = acc_item_unit(it);
+	return worst <= (acc_unit_low(u) ? LIMIT_PART_U_16 : LIMIT_PART_U) * u;
+}
+
 /* Of two programs much is paired by guess. What agrees again behind a call says that it is right; a weight may
  * lie in another order; and of what one side alone calls, or a gradient that was not compared where it was made,
  * nothing says that it is the other's. */
@@ -60,8 +83,10 @@ acc_is_guess(const struct scan *s, const struct suspect *x)
 	/* Statistics show little of what a few elements are. */
 	if (c->item[x->item].measure == ACC_BY_STAT)
 		return false;
+	/* A minus may be taken earlier, or later. */
 	if (s->cleared != NULL && (s->cleared[x->call] || s->cleared[x->blame]) &&
-		!acc_is_sure(s, x))
+		(!acc_is_sure(s, x) || (x->role == ROLE_OUT && acc_acquitted(&c->item[x->item]) &&
+					       is_negative(s, &c->item[x->item]))))
 		return true;
 	if (x->role == ROLE_IN && (c->item[x->item].ordered || x->value <= x->limit))
 		return true;

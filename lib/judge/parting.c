@@ -351,9 +351,11 @@ locate(struct parting *p, struct acc_err *e)
 	uint8_t *room = malloc((size_t)(n > m ? n : m) + 1);
 	if (room == NULL)
 		return acc_nomem(e);
-	for (int s = 0; s < 2; s++)
-		acc_part_find_lost(p, &p->side[s], room);
-	int rc = acc_part_find_end(p, e);
+	int rc = 0;
+	for (int s = 0; s < 2 && rc == 0; s++)
+		rc = acc_part_find_lost(p, &p->side[s], room, e);
+	if (rc == 0)
+		rc = acc_part_find_end(p, e);
 	if (rc == 0)
 		rc = mark(p, room, e);
 	if (rc == 0 && !p->found && p->end[ACC_A] != ACC_NOCALL) { /* up to where the pass ends */

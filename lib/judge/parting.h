@@ -17,6 +17,7 @@ struct part_value {
 	double rms; /* of its pair, element by element; NAN: none was measured */
 	double off; /* how far the nearest of the other side is; INFINITY: nothing is near */
 	double unit; /* of its dtype */
+	double terms; /* of a number, what it may be a sum or a mean of is so large; else 0 */
 	double wide; /* of the bench's: times more than others it may be off, as a second run of the bench is */
 	double noise; /* and its pair element by element, 0: no more than others */
 	uint32_t item;
@@ -98,8 +99,8 @@ bool acc_part_computes(const struct parting *p, int side, uint32_t step);
 /* --- parting_end.c --- */
 /* Mark whoever gave what a step takes. */
 void acc_part_mark_makers(const struct part_side *d, uint32_t step, uint8_t *mark, uint8_t as);
-/* Which steps of a side are lost, and which of them first; mark: room for a byte a step. */
-void acc_part_find_lost(struct parting *p, struct part_side *d, uint8_t *mark);
+/* Which steps of a side are lost, and which of them first; mark: room for a byte a step. 0 or < 0. */
+int acc_part_find_lost(struct parting *p, struct part_side *d, uint8_t *mark, struct acc_err *e);
 /* Is it a weight that the other side has? */
 bool acc_part_is_weight(const struct parting *p, const struct part_value *v);
 /* Where the stretch ends: p->end. 0 or < 0. */

@@ -128,20 +128,43 @@ is_constant(const struct part_side *d, uint32_t step)
 	return true;
 }
 
-void
-acc_part_find_lost(struct parting *p, struct part_side *d, uint8_t *mark)
+/* Two steps may give the same values, as a ratio that is 1 everywhere and what was clamped of it: who takes them takes
+ * both. Which right steps took: values. 0 or < 0. */
+static int
+share_right(const struct part_side *d, uint32_t step, struct acc_ids *values, uint8_t *mark,
+	struct acc_err *e)
 {
+	const struct part_step *s = &d->step[step];
+	int rc = 0;
+	for (uint32_t i = s->value; i < s->value + s->n; i++)
+		if (d->value[i].out && d->value[i].id != 0 &&
+			acc_ids_get(values, d->value[i].id) != ACC_NOID)
+			*mark |= BACK;
+	for (uint32_t i = s->value; i < s->value + s->n && (*mark & BACK) != 0 && rc == 0; i++)
+		if (!d->value[i].out && d->value[i].real && d->value[i].count > 1 &&
+			d->value[i].id != 0)
+			rc = acc_ids_put(values, d->value[i].id, i, true, e);
+	return rc;
+}
+
+int
+acc_part_find_lost(struct parting *p, struct part_side *d, uint8_t *mark, struct acc_err *e)
+{
+	struct acc_ids right = {0};
+	int rc = 0;
 	find_pass_end(d, mark);
 	memset(mark, 0, d->nstep);
-	for (uint32_t i = d->nstep; i-- > 0;) {
+	for (uint32_t i = d->nstep; i-- > 0 && rc == 0;) {
 		if (i == d->end)
 			mark[i] |= LIVE;
 		mark[i] |= gives_right(p, d, i);
+		rc = share_right(d, i, &right, &mark[i], e);
 		acc_part_mark_makers(d, i, mark, mark[i]);
 		d->step[i].back = (mark[i] & (BACK | NUMBER)) != 0;
 		d->step[i].apart = (mark[i] & BACK) == 0;
 		d->step[i].lost = (mark[i] & (BACK | LIVE)) == LIVE && !gives_twins(d, i);
 	}
+	acc_ids_release(&right);
 	for (uint32_t i = 0; i < d->nstep; i++) {
 		struct part_step *s = &d->step[i];
 		s->constant = is_constant(d, i);
@@ -152,6 +175,7 @@ acc_part_find_lost(struct parting *p, struct part_side *d, uint8_t *mark)
 				    v->maker == ACC_NOCALL || !d->step[v->maker].lost;
 		}
 	}
+	return rc;
 }
 
 bool

@@ -251,6 +251,33 @@ find_makers(struct parting *p, int side, struct acc_err *e)
 	return rc;
 }
 
+/* Of numbers, how large what they are made of is: a loss may be the small rest of terms that cancel, as where gains are
+ * centred, and then be noise. */
+static void
+find_terms(const struct acc_case *c, struct part_side *d)
+{
+	for (uint32_t i = 0; i < d->nstep; i++) {
+		const struct part_step *s = &d->step[i];
+		double terms = 0;
+		for (uint32_t j = s->value; j < s->value + s->n; j++) {
+			struct part_value *v = &d->value[j];
+			if (v->out || !v->real) {
+				v->terms = v->out && v->count == 1 ? terms : 0;
+				continue;
+			}
+			if (v->count > 1 && c->call[s->call].sums != ACC_NO_SUM)
+				terms = fmax(terms,
+					v->stat[ACC_STAT_NORM] / sqrt((double)v->count));
+			for (uint32_t k = 0;
+				v->count == 1 && v->maker != ACC_NOCALL && k < d->step[v->maker].n;
+				k++)
+				v->terms = fmax(v->terms,
+					d->value[d->step[v->maker].value + k].terms);
+			terms = fmax(terms, v->terms);
+		}
+	}
+}
+
 double
 acc_part_off(const struct part_value *x, const struct part_value *y)
 {
@@ -259,7 +286,8 @@ acc_part_off(const struct part_value *x, const struct part_value *y)
 	double apart[ACC_STATS];
 	acc_stat_apart(x->stat, y->stat, (double)y->count, apart);
 	if (x->count == 1) /* msprobe leaves out the minus of a loss */
-		return apart[ACC_STAT_NORM];
+		return apart[ACC_STAT_NORM] *
+		       fmin(1, y->stat[ACC_STAT_NORM] / fmin(x->terms, y->terms));
 	/* Where scores are hidden from a softmax, all but the largest say no more than how many. */
 	const double high = fmax(fabs(y->stat[ACC_STAT_MAX]), FLT_MIN);
 	if (y->stat[ACC_STAT_MIN] <= -LIMIT_HIDDEN && high < LIMIT_HIDDEN)
@@ -294,7 +322,8 @@ by_norm(const void *x, const void *y)
 static double
 norms_apart(const struct part_value *x, const struct by_norm *y, double may, double widest)
 {
-	const double off = fabs(x->stat[ACC_STAT_NORM] - y->norm) / y->norm / widest;
+	const double off = fabs(x->stat[ACC_STAT_NORM] - y->norm) / fmax(y->norm, x->terms) /
+			   widest;
 	return x->count == y->count && off <= 2 * may ? off : INFINITY;
 }
 
@@ -494,6 +523,8 @@ acc_part_read(struct parting *p, uint32_t call, struct acc_err *e)
 			rc = put_in_order(&p->side[s], e);
 		if (rc == 0)
 			rc = find_makers(p, s, e);
+		if (rc == 0)
+			find_terms(c, &p->side[s]);
 	}
 	return rc < 0 ? rc : match(p, e);
 }

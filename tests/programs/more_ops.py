@@ -216,3 +216,72 @@ def one(x, p):
 
 
 REWRITINGS = _more()
+
+
+# --- losses as they are written twice: y is [4, T, X] in f32
+
+def contrast_two(y, p):
+    a, b = F.normalize(y[0], dim=-1), F.normalize(y[1], dim=-1)
+    s, i = a @ b.t() / 0.1, torch.arange(len(a))
+    return (F.cross_entropy(s, i) + F.cross_entropy(s.t(), i)) / 2
+
+
+def contrast_diagonal(y, p):
+    a, b = y[0] / y[0].norm(dim=1, keepdim=True), y[1] / y[1].norm(dim=1, keepdim=True)
+    s = torch.einsum("id,jd->ij", a, b) * 10
+    return -0.5 * (torch.diagonal(s.log_softmax(1)).mean() + torch.diagonal(s.log_softmax(0)).mean())
+
+
+def returns(p):
+    return p["target"][..., 0].float() - 0.5
+
+
+def policy_categorical(y, p):
+    d = torch.distributions.Categorical(logits=y)
+    return -(d.log_prob(p["labels"]) * returns(p)).mean() - 0.01 * d.entropy().mean()
+
+
+def policy_nll(y, p):
+    q = F.log_softmax(y, -1)
+    entropy = -(q.exp() * q).sum(-1).mean()
+    return F.nll_loss(q.flatten(0, 1), p["labels"].flatten(), reduction="none").mul(returns(p).flatten()).mean() - entropy * 0.01
+
+
+def group_min(y, p):
+    q = torch.log_softmax(y, -1).gather(-1, p["labels"][..., None]).squeeze(-1)
+    gain = (returns(p)[:, 0] - returns(p)[:, 0].mean()) / (returns(p)[:, 0].std() + 1e-4)
+    ratio = torch.exp(q - q.detach())
+    return -torch.min(ratio * gain[:, None], ratio.clamp(0.8, 1.2) * gain[:, None]).mean()
+
+
+def group_max(y, p):
+    q = y.gather(-1, p["labels"].unsqueeze(-1))[..., 0] - torch.logsumexp(y, -1)
+    gain = ((returns(p)[:, 0] - returns(p)[:, 0].mean()) / (returns(p)[:, 0].std() + 1e-4)).unsqueeze(1)
+    ratio = (q - q.detach()).exp()
+    return torch.max(-gain * ratio, -gain * torch.clamp(ratio, 0.8, 1.2)).sum() / q.numel()
+
+
+def focal_power(y, p):
+    t = (p["target"] > 0.5).float()
+    q = torch.sigmoid(y)
+    right = q * t + (1 - q) * (1 - t)
+    return (F.binary_cross_entropy_with_logits(y, t, reduction="none") * (1 - right) ** 2).sum(-1).mean()
+
+
+def focal_two(y, p):
+    t = (p["target"] > 0.5).float()
+    q = y.sigmoid()
+    return -(t * (1 - q).pow(2) * F.logsigmoid(y) + (1 - t) * q.pow(2) * F.logsigmoid(-y)).sum() / t[..., 0].numel()
+
+
+def smoothed_own(y, p):
+    return F.cross_entropy(y.flatten(0, 1), p["labels"].flatten(), label_smoothing=0.1)
+
+
+def smoothed_two(y, p):
+    q = F.log_softmax(y.flatten(0, 1), 1)
+    return 0.9 * F.nll_loss(q, p["labels"].flatten()) - 0.1 * q.mean()
+
+
+LOSSES = {"contrast": (contrast_two, contrast_diagonal), "policy": (policy_categorical, policy_nll), "group": (group_min, group_max),
+          "focal": (focal_power, focal_two), "smoothed": (smoothed_own, smoothed_two)}
