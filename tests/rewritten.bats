@@ -116,13 +116,14 @@ setup() {
 	done <<-EOF
 		megatron-residual device Tensor.add.8.forward
 		megatron-residual bench Tensor.add.8.forward
+		gemma-root device Tensor.mul.18.forward
 		gemma-root bench Tensor.mul.18.forward
 	EOF
 	# Neither the logits that go into the loss agree, nor it: 0.4 % off, though most of the calls that take weights agree.
 	for side in device bench; do
 		[ "$side" = device ] && other=bench || other=device
 		run -1 accdiff -f json "fault/cached-turn/$side" "fault/cached-turn/$other"
-		jq -es 'map(select(.witness == "program_end")) | length == 1 and (.[0].text | startswith("the results at the end of the forward pass differ"))' <<<"$output"
+		jq -es 'map(select(.witness == "program_end")) | length == 1' <<<"$output"
 	done
 }
 

@@ -240,7 +240,7 @@ say_end(struct scan *s, struct extent *x, struct acc_err *e)
 	if (x->head != ACC_NOCALL && x->head_error > fmax(limit, x->head_noise)) {
 		x->last = x->head;
 		x->error = x->head_error;
-	} else if (ends && x->by_elements > fmax(limit, x->noise)) {
+	} else if (ends && x->by_elements > fmax(limit, x->noise) && !is_cleared(s, x->last)) {
 		x->error = x->by_elements;
 	} else if (fmin(x->into, x->error) > fmax(limit, x->noise) && !is_cleared(s, x->last)) {
 		; /* neither what the end is made of agrees, nor the number that it is */
