@@ -403,6 +403,31 @@ again(void)
 	acc_pool_close(m);
 }
 
+/* What is like an earlier one is not measured: who waits for that is not left waiting for these. */
+static void
+alike(void)
+{
+	const struct acc_ref a = refer("a.bin", ACC_F32, 1250);
+	static struct acc_reading r;
+	int n = 0;
+	alarm(120);
+	for (int i = 0; i < 200; i++) {
+		struct acc_pool *m = acc_pool_open(roots,
+			&(struct acc_pool_opt){.threads = 1,
+				.no_check = true,
+				.rtol = -1,
+				.atol = -1},
+			NULL);
+		for (int j = 0; j < 4; j++)
+			acc_pool_add(m, NULL, side(&a), side(NULL), 0, NULL);
+		while (acc_pool_take(m, true, &r) == 1)
+			n += r.has_a;
+		acc_pool_close(m);
+	}
+	alarm(0);
+	ok(n == 800, "a tensor and three like it, 200 times: all are there");
+}
+
 static atomic_bool go;
 
 static void
@@ -459,6 +484,7 @@ main(void)
 	same_content();
 	again();
 	shrinking();
+	alike();
 	tasks();
 	acc_roots_close(roots);
 	free(x);
