@@ -379,3 +379,15 @@ looks() { # text, op call
 	accalign right right | accmetric | accfirstbad | accfmt | run ! grep '^audit of'
 	accdump-read "$DATA/dumps/msprobe_stat/device" | accfmt | run ! grep '^audit'
 }
+
+# rmsprop.tar.gz: two steps with a momentum and a variance in place of a mean square (tests/data/make_rmsprop.py).
+@test "RMSprop is recomputed with a momentum and a variance, and another step named" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$DATA/rmsprop.tar.gz"
+	cd "$BATS_TEST_TMPDIR"
+	run -0 bash -c 'accdump-read right | accaudit | accfirstbad | accfmt'
+	[[ $output == *"audit: 38 outputs pass recomputation from their inputs"* ]]
+	[[ $output != *"not audited"* ]]
+	run -1 bash -c 'accdump-read wrong | accaudit | accfirstbad | accfmt -f json'
+	jq -es 'map(select(.op == "Functional.rmsprop" and ."audit.ok" == false)) |
+		length == 4 and all(."audit.cause" == "as if lr were 0.0101")' <<<"$output"
+}
