@@ -14,9 +14,9 @@
 struct part_value {
 	uint64_t id, count;
 	double stat[ACC_STATS];
-	double rms; /* of its pair, element by element; NAN: none was measured */
-	double off; /* how far the nearest of the other side is; INFINITY: nothing is near */
-	double unit; /* of its dtype */
+	double rms;   /* of its pair, element by element; NAN: none was measured */
+	double off;   /* how far the nearest of the other side is; INFINITY: nothing is near */
+	double unit;  /* of its dtype */
 	double terms; /* of a number, what it may be a sum or a mean of is so large; else 0 */
 	double wide; /* of the bench's: times more than others it may be off, as a second run of the bench is */
 	double noise; /* and its pair element by element, 0: no more than others */

@@ -148,7 +148,7 @@ acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, stru
 	const struct acc_call *k = &s->c->call[call];
 	const char *stack, *src = acc_say_source(s->c, k, &stack, e),
 			   *where = acc_say_where(s->c, k);
-	const char *which = other != ACC_NOCALL    ? name_of(p, ACC_A, other)
+	const char *which = other != ACC_NOCALL           ? name_of(p, ACC_A, other)
 			    : step != ACC_NOCALL && leads ? name_of(p, ACC_A, step)
 							  : stretch_text(p),
 		   *bench = bench_names(p, e), *off = off_text(p);

@@ -176,7 +176,8 @@ first_off(const struct scan *s, uint32_t end, double limit)
 	const struct acc_case *c = s->c;
 	for (uint32_t i = 0; i < end; i = acc_step(c, i)) {
 		const struct acc_call *k = &c->call[i];
-		if (!k->keyed || k->module || k->grad || k->backward || k->segment != c->call[end].segment)
+		if (!k->keyed || k->module || k->grad || k->backward ||
+			k->segment != c->call[end].segment)
 			continue;
 		for (uint32_t j = k->first; j <= k->last; j++) {
 			const struct acc_item *it = &c->item[j];
@@ -194,7 +195,8 @@ static int
 find_beginning(struct scan *s, uint32_t end, double limit, uint32_t *call, const char **cause,
 	struct acc_err *e)
 {
-	const uint32_t off = s->coarse || acc_unit_low(s->unit) ? ACC_NOCALL : first_off(s, end, limit);
+	const uint32_t off = s->coarse || acc_unit_low(s->unit) ? ACC_NOCALL
+								: first_off(s, end, limit);
 	const int rc = first_lost(s, call, e);
 	*cause = "";
 	if (rc < 0 || off == ACC_NOCALL || (*call != ACC_NOCALL && *call < off))

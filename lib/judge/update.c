@@ -186,7 +186,8 @@ along(struct acc_case *c, struct step *s, uint32_t like, const double *old, cons
 {
 	const struct acc_call *k = &c->call[c->item[like].call];
 	uint32_t seen = 0;
-	for (uint32_t i = 0; i < c->nitem && seen < GRADIENTS && s->read < READ; i = acc_step(c, i)) {
+	for (uint32_t i = 0; i < c->nitem && seen < GRADIENTS && s->read < READ;
+		i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
 		struct acc_err quiet = {0};
 		if (it->io != ACC_IO_PARAM || (it->sides & 1) == 0 || it->call == ACC_NOCALL ||

@@ -106,9 +106,9 @@ const struct acc_known acc_known[] = {
 	SIDED("fold") SIDED("fold.key") SIDED("fold.rank") SIDED("fold.by") SIDED("fold.ranks")
 		SIDED("fold.shape") SIDED("fold.own") SIDED("fold.mesh") SIDED("fold.differs")
 			SIDED("fold.lost") SIDED("fold.not_sum") SIDED("fold.undivided")
-				SIDED("fold.apart") SIDED("fold.talk") SIDED("fold.absent") WHOLE("fold.batches")
-					SIDED("fold.turned") SIDED("fold.unscaled")
-						SIDED("fold.group") SIDED("s.chunks")};
+				SIDED("fold.apart") SIDED("fold.talk") SIDED("fold.absent") WHOLE(
+					"fold.batches") SIDED("fold.turned") SIDED("fold.unscaled")
+					SIDED("fold.group") SIDED("s.chunks")};
 const size_t acc_nknown = sizeof acc_known / sizeof *acc_known;
 
 static bool

@@ -402,7 +402,8 @@ rmsprop_one(struct acc_replay *r, const void *told, double counted, const struct
 	(void)counted;
 	if (acc_step_check(r, s, grad) < 0)
 		return ACC_EUNSUP;
-	if (square->x == NULL || (mean != NULL && mean->x == NULL) || (buf != NULL && buf->x == NULL))
+	if (square->x == NULL || (mean != NULL && mean->x == NULL) ||
+		(buf != NULL && buf->x == NULL))
 		return acc_cannot(r, NOT_RECORDED);
 	for (size_t i = 0; i < grad->n; i++) {
 		double p = s[STEP_PARAM].x->v[i],
