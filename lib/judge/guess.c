@@ -51,13 +51,13 @@ goes_on(const struct acc_case *c, uint32_t call)
 	return false;
 }
 
-/* Has one side the other's numbers with the other sign, as its statistics say? */
+/* Has one side the other's floats with the other sign, as its statistics say? Places count from somewhere. */
 static bool
 is_negative(const struct scan *s, const struct acc_item *it)
 {
 	double a[ACC_STATS], b[ACC_STATS], apart[ACC_STATS];
 	struct acc_rec *r;
-	if (it->sides != 3 || acc_case_record(s->c, it, &r, NULL) < 0)
+	if (it->sides != 3 || it->exact || acc_case_record(s->c, it, &r, NULL) < 0)
 		return false;
 	acc_stat_read(r, "a.", ACC_STAT_MEASURED, a);
 	acc_stat_read(r, "b.", ACC_STAT_MEASURED, b);
