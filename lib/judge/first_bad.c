@@ -85,7 +85,8 @@ walk_call(struct scan *s, uint32_t call)
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it))
 			continue;
 		g.inputs++;
-		g.part |= it->part != 0;
+		if (it->part != 0 && it->count > g.part)
+			g.part = it->count;
 		if (paired && acc_comparable(s, it) && acc_alike(s, k, it, unit)) {
 			rc = acc_judge_input(s, call, i, unit, &g);
 			g.heard++;
@@ -116,7 +117,8 @@ walk_call(struct scan *s, uint32_t call)
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || acc_is_input(it))
 			continue;
 		/* A sum over the share that one side has is none over all. */
-		const bool share = g.part && it->part == 0 && it->rms > 0;
+		const bool share = it->part == 0 && it->rms > 0 &&
+				   (k->backward ? g.part > 0 : it->count < g.part);
 		if (paired && acc_comparable(s, it) && acc_alike(s, k, it, unit) &&
 			!acc_is_of_view(s, call, i) && !(g.unwritten && it->rms > 0) && !share) {
 			rc = acc_judge_output(s, call, i, unit, &g, &worst);

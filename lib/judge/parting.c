@@ -38,7 +38,8 @@ mark_stretch(const struct parting *p, int side, uint8_t *mark)
 		if (!s->in)
 			continue;
 		acc_part_mark_makers(d, i, mark, LEADS);
-		mark_others(p, d, i, mark);
+		if (p->others)
+			mark_others(p, d, i, mark);
 	}
 }
 
@@ -207,7 +208,7 @@ is_fed(const struct parting *p)
 			known |= !v->leaf;
 			continue;
 		}
-		if (v->maker != ACC_NOCALL && !a->step[v->maker].in)
+		if (v->maker != ACC_NOCALL && !a->step[v->maker].lost && !a->step[v->maker].in)
 			return false;
 		unknown |= v->maker == ACC_NOCALL;
 	}
@@ -317,7 +318,7 @@ goes_back(const struct parting *p)
 
 /* The stretch up to its end. */
 static int
-mark(struct parting *p, uint8_t *room, struct acc_err *e)
+mark_up_to(struct parting *p, uint8_t *room, struct acc_err *e)
 {
 	p->empty = p->end[ACC_A] != ACC_NOCALL && p->side[ACC_A].step[p->end[ACC_A]].first;
 	int rc = 0;
@@ -342,6 +343,16 @@ mark(struct parting *p, uint8_t *room, struct acc_err *e)
 		   (measure(p, false) || (p->end[ACC_A] == ACC_NOCALL && measure(p, true)));
 	p->fed = is_fed(p);
 	return p->found ? acc_part_name(p, e) : 0;
+}
+
+/* The same, with who gave what it takes, unless nothing parts the sides then. */
+static int
+mark(struct parting *p, uint8_t *room, struct acc_err *e)
+{
+	p->others = true;
+	const int rc = mark_up_to(p, room, e);
+	p->others = rc < 0 || p->found;
+	return p->others ? rc : mark_up_to(p, room, e);
 }
 
 static int

@@ -69,6 +69,7 @@ struct parting {
 	double ratio;   /* the device has so many times the noise of a second run of the bench */
 	bool low;       /* 16 bits */
 	bool suspected; /* a call is */
+	bool others;    /* who gave what it takes is part of the stretch, too */
 	/* --- the stretch of op calls that parts them --- */
 	bool found;
 	bool fed;   /* it is known what goes in */

@@ -18,6 +18,7 @@ struct extent {
 	double error;       /* of what that one gives, */
 	double by_elements; /* and of that what was compared by elements; -1: nothing */
 	double into;        /* and by elements of what went into it; -1: nothing */
+	bool whole; /* it is one call on both sides, and all tensors that went in were compared */
 	double noise; /* of what that one gives, as a second run of the bench shows it; 0: nothing did */
 	double head_noise; /* the same of head */
 	uint32_t forward;  /* forward calls of the device */
@@ -54,12 +55,14 @@ look(const struct scan *s, uint32_t call, bool back, struct extent *x)
 	const struct acc_call *k = &c->call[call];
 	bool compared = false;
 	double error = -1, by_elements = -1, into = -1, noise = 0;
+	bool whole = true;
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR)
 			continue;
 		x->apart += it->apart;
 		compared |= acc_is_measured(it);
+		whole &= !it->loose && (acc_is_output(it) || acc_is_measured(it));
 		x->given += acc_is_measured(it) && !acc_is_output(it);
 		if (acc_is_output(it) && acc_is_measured(it) && !it->exact)
 			error = fmax(error, it->rms);
@@ -93,6 +96,7 @@ look(const struct scan *s, uint32_t call, bool back, struct extent *x)
 	x->error = error;
 	x->by_elements = by_elements;
 	x->into = into;
+	x->whole = whole;
 	x->noise = noise;
 	x->behind = x->benchs = 0;
 }
@@ -237,7 +241,8 @@ say_end(struct scan *s, struct extent *x, struct acc_err *e)
 		return e->code;
 	/* Where results alone are recorded, as engines give arrays, or hardly a weight, as hooks of modules save none, the
 	 * end of either side tells as much. */
-	const bool ends = (x->given == 0 || x->anchors * LIMIT_PROGRAM_LEAST < x->compared) &&
+	const bool ends = (x->given == 0 ||
+				  (x->whole && x->anchors * LIMIT_PROGRAM_LEAST < x->compared)) &&
 			  x->last != ACC_NOCALL && (x->behind == 0 || x->benchs == 0);
 	if (x->head != ACC_NOCALL && x->head_error > fmax(limit, x->head_noise)) {
 		x->last = x->head;

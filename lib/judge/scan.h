@@ -45,7 +45,8 @@ struct given {
 	bool permuted;  /* the right numbers in other places */
 	bool masks;     /* all tensors are masks */
 	bool places;    /* some tensor is of places (or choices), known by statistics */
-	bool part; /* of some tensor one side has but a part, as of a batch that it takes in several */
+	uint64_t
+		part; /* elements of the largest tensor of which one side has but a part, as of a batch */
 	bool unwritten; /* it writes to a part of what nobody wrote before, and the rest differs: see acc_left_out */
 };
 
