@@ -96,7 +96,7 @@ setup() {
 # Gradients of scores that two losses take are one of them on one side; gains add up to nothing, so that the loss is noise, and a
 # ratio of 1 is what it is clamped to.
 @test "losses that are written twice, in 16 bits and f32: no fault" {
-	tar -xJf "$DATA/otherwise.tar.xz"
+	tar -xJf "$DATA/losses.tar.xz"
 	local n=0
 	for c in rewriting/loss-{contrast,policy,group}*; do
 		run -0 accdiff "$c/device" "$c/bench"
