@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Records pairs of small programs that are equal up to rewriting, and pairs that are not.
 
-Usage: make.py FOLDER [--half teach|held] [--seed N] [--groups G,...] [--more|--third|--fourth|--fifth|--real]
+Usage: make.py FOLDER [--half teach|held] [--seed N] [--groups G,...] [--more|--third|--fourth|--fifth|--sixth|--real]
                [--only NAME,...] [--msprobe N] [--sixteen N] [--jobs N]
 
 Groups: exchange (an operator or a loss in another's place) and rewriting (a formula of the same value), see ops.py;
 clean and fault (networks as two frameworks' users write them, right, and with one statement of the port wrong), see
-ports.py; of --more, those of more_ops.py and more_ports.py; of --third, --fourth and --fifth the networks of third_ports.py,
-fourth_ports.py and fifth_ports.py; of --real the same networks in packages that know nothing of each other (real_ports.py); hf (models of
+ports.py; of --more, those of more_ops.py and more_ports.py; of --third to --sixth the networks of third_ports.py to
+sixth_ports.py; of --real the same networks in packages that know nothing of each other (real_ports.py); hf (models of
 transformers with eager and with fused attention, and experts in three ways: all right).
 Each pair is made both ways: each side is the device once. One of --sixteen pairs (4) is of 16 bits, too, on both
 sides; one of --msprobe (5) is recorded by msprobe's own recorder, too, if it is there; else by accrecord.
@@ -44,11 +44,12 @@ import fifth_ports  # noqa: E402
 import fourth_ports  # noqa: E402
 import ports  # noqa: E402
 import real_ports  # noqa: E402
+import sixth_ports  # noqa: E402
 import third_ports  # noqa: E402
 
 DOMAIN = {"any": lambda h: h, "positive": lambda h: F.softplus(h) + 0.2, "unit": torch.sigmoid}
 MARK = ", in site, "
-FAMILIES = {**ports.FAMILIES, **more_ports.FAMILIES, **third_ports.FAMILIES, **fourth_ports.FAMILIES, **fifth_ports.FAMILIES}
+FAMILIES = {**ports.FAMILIES, **more_ports.FAMILIES, **third_ports.FAMILIES, **fourth_ports.FAMILIES, **fifth_ports.FAMILIES, **sixth_ports.FAMILIES}
 
 
 def site(f, *args, **keywords):
@@ -175,7 +176,7 @@ def hf(name, way, dtype):
 def cases(groups, which, dtype, seed):
     both = []
     module, families = {"first": (ops, ports.FAMILIES), "more": (more_ops, more_ports.FAMILIES), "third": (None, third_ports.FAMILIES), "fourth": (None, fourth_ports.FAMILIES),
-                        "fifth": (None, fifth_ports.FAMILIES), "real": (None, {})}[which]
+                        "fifth": (None, fifth_ports.FAMILIES), "sixth": (None, sixth_ports.FAMILIES), "real": (None, {})}[which]
     for group, table, clean in (("exchange", "EXCHANGES", False), ("rewriting", "REWRITINGS", True)):
         for name in getattr(module, table, ()):
             both.append((group, name, *(lambda s, t=table, n=name, i=i: formula(module, t, n, i, s, dtype) for i in (0, 1)), clean))
@@ -310,6 +311,7 @@ def main():
     p.add_argument("--third", dest="which", action="store_const", const="third")
     p.add_argument("--fourth", dest="which", action="store_const", const="fourth")
     p.add_argument("--fifth", dest="which", action="store_const", const="fifth")
+    p.add_argument("--sixth", dest="which", action="store_const", const="sixth")
     p.add_argument("--real", dest="which", action="store_const", const="real")
     p.add_argument("--only")
     p.add_argument("--sixteen", type=int, default=4)
