@@ -90,9 +90,11 @@ acc_is_guess(const struct scan *s, const struct suspect *x)
 		return true;
 	if (x->role == ROLE_IN && (c->item[x->item].ordered || x->value <= x->limit))
 		return true;
-	/* Single numbers of other operators are a pair by their value alone, unless the pass ends in them. */
-	if (x->role == ROLE_OUT && c->item[x->item].loose && c->item[x->item].count == 1 &&
-		goes_on(c, x->call))
+	/* Single numbers are a pair by their value alone, unless the pass ends in them: those that other operators give,
+	 * and those that a call takes which was not paired by what is around it. */
+	if ((x->role == ROLE_OUT ? c->item[x->item].loose
+				 : x->role == ROLE_IN && c->item[x->item].guessed) &&
+		c->item[x->item].count == 1 && goes_on(c, x->call))
 		return true;
 	/* Of an optimizer that is written out, many tensors are alike: it is compared by the weights that it gives. */
 	if (acc_call_steps(&c->call[x->call]) &&
