@@ -38,6 +38,18 @@ bool acc_fold_stands(const struct fold_side *s, const struct fold_runs *t, uint3
 uint32_t acc_fold_partner(const struct fold_side *s, const struct fold_runs *t, uint32_t call,
 	uint32_t nth);
 
+/* Of a tensor by its statistics; 0: not known, or all its elements are equal. */
+uint64_t acc_fold_stat_id(const struct fold_stat *s);
+uint64_t acc_fold_ops_of(const struct fold_side *s, const struct fold_runs *t,
+	const struct fold_run *r);
+/* Are these runs of the same operators those of two batches, by the weights that they take? */
+bool acc_fold_same_weights(const struct fold_side *s, const struct fold_runs *t,
+	const struct fold_run *a, const struct fold_run *b);
+
+/* --- runs_again.c --- */
+/* Cut forward runs where a network is run again. 0 or < 0. */
+int acc_fold_split_again(const struct fold_side *s, struct fold_runs *t, struct acc_err *e);
+
 /* --- solve.c --- */
 /* The parts of item i of this virtual call, on each rank of its mesh, into f->part. False: some
  * rank has none. */

@@ -1,8 +1,8 @@
 /* Runs: passes forward or backward through a part of the network, of which a rank makes several, one
  * for each micro-batch, or for each of the stages that it has.
  *
- * A run ends where a tensor is handed to another stage or taken from one, and where the direction
- * changes. Runs of the same operators with the same weights are of one group: micro-batches. What a
+ * A run ends where a tensor is handed to another stage or taken from one, where the direction changes, and where a
+ * network is run again (runs_again.c). Runs of the same operators with the same weights are of one group: micro-batches. What a
  * call of one is in another follows from its place; gradients, which come in another order, belong to
  * their forward calls; communication, which not every micro-batch has, to the call before it. */
 #include "fold/impl.h"
@@ -19,8 +19,8 @@ acc_fold_runs_free(struct fold_runs *r)
 	*r = (struct fold_runs){.n = 0};
 }
 
-static uint64_t
-stat_id(const struct fold_stat *s)
+uint64_t
+acc_fold_stat_id(const struct fold_stat *s)
 {
 	const uint64_t id[2] = {acc_hash(s->v, sizeof s->v), acc_hash(&s->count, sizeof s->count)};
 	return s->known == (1 << ACC_FOLD_NSTAT) - 1 && s->v[ACC_FOLD_MAX] != s->v[ACC_FOLD_MIN]
@@ -28,10 +28,9 @@ stat_id(const struct fold_stat *s)
 		       : 0;
 }
 
-/* Are these runs of the same operators those of two batches, by the weights that they take? */
-static bool
-same_weights(const struct fold_side *s, const struct fold_runs *t, const struct fold_run *a,
-	const struct fold_run *b)
+bool
+acc_fold_same_weights(const struct fold_side *s, const struct fold_runs *t,
+	const struct fold_run *a, const struct fold_run *b)
 {
 	bool same = true;
 	for (uint32_t i = 0; i < a->nplain && same; i++) {
@@ -41,12 +40,12 @@ same_weights(const struct fold_side *s, const struct fold_runs *t, const struct 
 		for (uint32_t k = 0; k < x->n && k < y->n && x->weighs; k++) {
 			const struct fold_item *p = &s->item[x->first + k],
 					       *q = &s->item[y->first + k];
-			uint64_t id = stat_id(&p->stat);
+			uint64_t id = acc_fold_stat_id(&p->stat);
 			if (!p->tensor || p->output)
 				continue;
 			any |= id != 0;
 			/* A weight of ones, as a normalisation begins with, is the same, and proves nothing. */
-			equal |= id != 0 ? id == stat_id(&q->stat)
+			equal |= id != 0 ? id == acc_fold_stat_id(&q->stat)
 					 : p->stat.count == q->stat.count &&
 						   p->stat.v[ACC_FOLD_MAX] ==
 							   q->stat.v[ACC_FOLD_MAX] &&
@@ -59,8 +58,8 @@ same_weights(const struct fold_side *s, const struct fold_runs *t, const struct 
 	return same;
 }
 
-static uint64_t
-ops_of(const struct fold_side *s, const struct fold_runs *t, const struct fold_run *r)
+uint64_t
+acc_fold_ops_of(const struct fold_side *s, const struct fold_runs *t, const struct fold_run *r)
 {
 	uint64_t h = 0;
 	for (uint32_t i = 0; i < r->nplain; i++) {
@@ -75,7 +74,7 @@ close_run(const struct fold_side *s, struct fold_runs *t, struct fold_run *r, ui
 {
 	r->n = end - r->first;
 	r->nplain = t->nplain - r->plain;
-	r->ops = ops_of(s, t, r);
+	r->ops = acc_fold_ops_of(s, t, r);
 }
 
 static struct fold_run *
@@ -150,7 +149,7 @@ ends_as(const struct fold_side *s, const struct fold_runs *t, const struct fold_
 		       s->call[t->plain[b->plain + b->nplain - i]].op;
 	const struct fold_run end = {.plain = a->plain + a->nplain - b->nplain,
 		.nplain = b->nplain};
-	return same && same_weights(s, t, &end, b);
+	return same && acc_fold_same_weights(s, t, &end, b);
 }
 
 /* What a rank prepares before its first forward run is none of it: what comes before that comes again,
@@ -178,8 +177,8 @@ split_head(const struct fold_side *s, struct fold_runs *t, struct acc_err *e)
 	r[1].nplain = r[0].nplain - n;
 	r[0].n = at - r[0].first;
 	r[0].nplain = n;
-	r[0].ops = ops_of(s, t, &r[0]);
-	r[1].ops = ops_of(s, t, &r[1]);
+	r[0].ops = acc_fold_ops_of(s, t, &r[0]);
+	r[1].ops = acc_fold_ops_of(s, t, &r[1]);
 	return 0;
 }
 
@@ -216,8 +215,8 @@ split_tails(const struct fold_side *s, struct fold_runs *t, struct acc_err *e)
 			.nplain = r->nplain - last};
 		r->n = at - r->first;
 		r->nplain = last;
-		r->ops = ops_of(s, t, r);
-		rest->ops = ops_of(s, t, rest);
+		r->ops = acc_fold_ops_of(s, t, r);
+		rest->ops = acc_fold_ops_of(s, t, rest);
 	}
 	free(t->run);
 	t->run = all;
@@ -251,7 +250,7 @@ group(const struct fold_side *s, struct fold_runs *t)
 			k++) {
 			const struct fold_run *o = &t->run[k];
 			if (o->group == k && !o->back && !o->hands && o->ops == r->ops &&
-				o->nplain == r->nplain && same_weights(s, t, o, r))
+				o->nplain == r->nplain && acc_fold_same_weights(s, t, o, r))
 				to = k;
 		}
 		r->group = to;
@@ -274,6 +273,8 @@ acc_fold_runs(const struct fold_side *s, uint32_t segment, struct fold_runs *t, 
 		rc = split_tails(s, t, e);
 	if (rc == 0 && t->n > 0)
 		rc = split_head(s, t, e);
+	if (rc == 0 && t->n > 0)
+		rc = acc_fold_split_again(s, t, e);
 	if (rc < 0) {
 		acc_fold_runs_free(t);
 		return rc;

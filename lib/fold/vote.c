@@ -433,7 +433,8 @@ choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it
 		if (factor != FOLD_NO_FACTOR && k->dir != FOLD_BACKWARD)
 			l.scale = acc_fold_nearest_factor(f, &l, want, tol);
 		else if (factor == FOLD_OF_PARTS && l.at[0].kind == ACC_SHARD)
-			l.scale = f->back;
+			/* One rank's parts count as they stand, where no gradient says otherwise. */
+			l.scale = f->back == 0 && acc_fold_in_time(&f->mesh) ? 1 : f->back;
 		l.n = l.scale > 0 ? l.n : 0;
 		return l;
 	}
