@@ -120,7 +120,8 @@ walk_call(struct scan *s, uint32_t call)
 		const bool share = it->part == 0 && it->rms > 0 &&
 				   (k->backward ? g.part > 0 : it->count < g.part);
 		if (paired && acc_comparable(s, it) && acc_alike(s, k, it, unit) &&
-			!acc_is_of_view(s, call, i) && !(g.unwritten && it->rms > 0) && !share) {
+			!acc_is_of_view(s, call, i) && !(g.unwritten && it->rms > 0) && !share &&
+			!acc_is_made_up_for(c, call, it, unit)) {
 			rc = acc_judge_output(s, call, i, unit, &g, &worst);
 			compared = true;
 			if (!it->exact && !isinf(it->rms))

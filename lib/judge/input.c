@@ -248,7 +248,8 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 	/* Running means, of which training makes nothing: see judge_state. */
 	if (it->state)
 		return 0;
-	if (x.margin > 0 && strict && !s->learning &&
+	const bool made_up = x.margin > 0 && k->backward && acc_is_made_up_for(c, call, it, unit);
+	if (x.margin > 0 && strict && !s->learning && !made_up &&
 		(p == ACC_NOCALL || !acc_same_pair(it, &c->item[p]))) {
 		const int other = is_other_way(s, call, it);
 		if (other != 0)
@@ -479,7 +480,7 @@ acc_judge_args(struct scan *s, uint32_t call, double unit, double worst, const s
 {
 	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
-	if (is_other_view(c, call))
+	if (is_other_view(c, call) || (worst > 0 && acc_is_made_up_for(c, call, NULL, unit)))
 		return 0;
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];

@@ -337,6 +337,25 @@ unexplained(struct acc_case *c, uint32_t call, bool single)
 	return false;
 }
 
+/* A gradient of a loss that is neither the sum nor the mean of those of the parts, where all that goes in is the same:
+ * what each part's loss is divided by. */
+static int
+blame_share(struct acc_case *c, struct acc_finding *f, uint32_t call, struct acc_err *e)
+{
+	uint32_t loss = call;
+	acc_case_rest(c);
+	while (loss > 0 && (c->call[loss].backward || c->call[loss].twin != c->call[call].twin))
+		loss--;
+	if (!c->call[call].backward || c->call[loss].backward ||
+		c->call[loss].twin != c->call[call].twin || !unexplained(c, loss, true))
+		return 0;
+	f->text = acc_say(&c->mem,
+		"%s; its loss is neither the sum nor the mean of those of the parts: is each part's divided by its own"
+		" count, and the bench's by that of all (tokens that are masked)?",
+		f->text);
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
 /* A loss that the parts' losses are not by any layout. They may count unlike; or it is wrong, and then what
  * is behind it has no layout, either, and is not compared. */
 static int
@@ -413,6 +432,8 @@ acc_say_sums(struct scan *s, struct acc_err *e)
 		const uint32_t call = rc < 0 ? ACC_NOCALL : call_of(c, f);
 		if (call != ACC_NOCALL && (f->rule == NULL || strcmp(f->rule, "reduction") != 0))
 			rc = acc_blame_turned(c, f, call, e);
+		if (rc == 0 && call != ACC_NOCALL && f->text != NULL)
+			rc = blame_share(c, f, call, e);
 		if (rc == 0 && u.n > 0) {
 			rc = blame_factor(c, f, &u, e);
 			blamed |= rc > 0;

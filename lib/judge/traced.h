@@ -69,6 +69,11 @@ bool acc_given_alike(const struct acc_case *c, uint32_t call);
  * another for a factor that stands elsewhere. */
 bool acc_differs_by_itself(const struct scan *s, uint32_t call);
 
+/* --- made_up.c --- */
+/* Is what a call is told (it NULL), or a single number that goes back through it, made up for by what follows? */
+bool acc_is_made_up_for(const struct acc_case *c, uint32_t call, const struct acc_item *it,
+	double unit);
+
 /* --- guess.c, module.c --- */
 /* Is it no guess that a suspect's call is a pair? */
 bool acc_is_sure(const struct scan *s, const struct suspect *x);
