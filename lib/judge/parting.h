@@ -1,7 +1,8 @@
 /* parting.h - where two programs of one network part
  *
  * Not the pairing tells, which is a guess where the programs are written differently, but the values: a tensor
- * of one side agrees if any of the other has its size and statistics, in whatever order of axes. On each side
+ * of one side agrees if any of the other has its size and statistics, in whatever order of axes, or several of the
+ * other have together. On each side
  * values are followed to where they go. A call is lost if neither what it gives nor anything made of it agrees,
  * up to the end of the forward pass. */
 #ifndef JUDGE_PARTING_H
@@ -96,6 +97,10 @@ int acc_part_read(struct parting *p, uint32_t call, struct acc_err *e);
 /* How far two values are apart, by statistics, by what they may be more than others; INFINITY: no two of one kind. */
 double acc_part_off(const struct part_value *x, const struct part_value *y);
 bool acc_part_computes(const struct parting *p, int side, uint32_t step);
+
+/* --- parting_parts.c --- */
+/* What of this side agrees with several values of the other together. 0 or < 0. */
+int acc_part_match_parts(struct parting *p, int side, struct acc_err *e);
 
 /* --- parting_end.c --- */
 /* Mark whoever gave what a step takes. */

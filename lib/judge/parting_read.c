@@ -486,8 +486,11 @@ match(struct parting *p, struct acc_err *e)
 		qsort(of, n, sizeof *of, by_norm);
 		nearest(&p->side[s], of, n, p->may);
 		free(of);
-		rc = bridge(p, s, e);
 	}
+	for (int s = 0; s < 2 && rc == 0; s++)
+		rc = acc_part_match_parts(p, s, e);
+	for (int s = 0; s < 2 && rc == 0; s++)
+		rc = bridge(p, s, e);
 	return rc;
 }
 

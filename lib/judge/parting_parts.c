@@ -1,0 +1,137 @@
+/* What one side computes at once and the other in parts, one after another, as a batch of two views, a padded batch against
+ * single sequences, or tokens with a cache: a value of the one agrees if parts of the other, in the order in which they
+ * were made, together have its elements, as their statistics say. See parting.h. */
+#include "judge/parting.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/order.h"
+#include "judge/limits.h"
+
+enum { MOST_PARTS = 8, MOST_OF_KIND = 256 };
+
+/* Values that one kind of operator gives, in their order: parts are made by the same lines of code. */
+struct kind {
+	uint64_t family;
+	uint32_t value;
+};
+
+ACC_ORDER_2(by_kind, struct kind, family, value)
+
+/* Nothing of the other side is like it, and it says something. */
+static bool
+is_open(const struct parting *p, const struct part_value *v)
+{
+	return v->real && v->count > 1 && !(v->off <= p->may);
+}
+
+/* Add one part to those before it. false: the whole does not hold it. */
+static bool
+add(struct part_value *sum, const struct part_value *part, const struct part_value *whole,
+	double may)
+{
+	double *s = sum->stat;
+	const double *t = part->stat, *w = whole->stat, *of = sum->stat;
+	const double size = fmax(fabs(w[ACC_STAT_MAX]), fabs(w[ACC_STAT_MIN])) * 2 * may;
+	if (part->count > whole->count - sum->count || t[ACC_STAT_MAX] > w[ACC_STAT_MAX] + size ||
+		t[ACC_STAT_MIN] < w[ACC_STAT_MIN] - size)
+		return false;
+	const double n = (double)sum->count, m = (double)part->count;
+	s[ACC_STAT_MAX] = n == 0 ? t[ACC_STAT_MAX] : fmax(of[ACC_STAT_MAX], t[ACC_STAT_MAX]);
+	s[ACC_STAT_MIN] = n == 0 ? t[ACC_STAT_MIN] : fmin(of[ACC_STAT_MIN], t[ACC_STAT_MIN]);
+	s[ACC_STAT_MEAN] = (of[ACC_STAT_MEAN] * n + t[ACC_STAT_MEAN] * m) / (n + m);
+	s[ACC_STAT_NORM] = hypot(of[ACC_STAT_NORM], t[ACC_STAT_NORM]);
+	sum->count += part->count;
+	return s[ACC_STAT_NORM] <= w[ACC_STAT_NORM] * (1 + 2 * may);
+}
+
+/* Do parts that are so far apart, from this one on, make up the whole? How many; 0: they do not. */
+static uint32_t
+make_up(const struct parting *p, const struct part_side *d, const struct kind *of, uint32_t n,
+	uint32_t stride, const struct part_value *whole, double *off)
+{
+	struct part_value sum = {.real = true, .unit = whole->unit, .wide = whole->wide};
+	for (uint32_t k = 0; k < MOST_PARTS && k * stride < n; k++) {
+		if (!add(&sum, &d->value[of[k * stride].value], whole, p->may))
+			return 0;
+		if (sum.count == whole->count) {
+			*off = acc_part_off(whole, &sum);
+			return k > 0 && *off <= p->may ? k + 1 : 0;
+		}
+	}
+	return 0;
+}
+
+/* Of the values of one kind. */
+static void
+find_among(const struct parting *p, struct part_side *d, const struct kind *of, uint32_t n,
+	struct part_value *whole)
+{
+	bool may = false;
+	for (uint32_t i = 0; i < n && !may; i++)
+		may = fabs(d->value[of[i].value].stat[ACC_STAT_MAX] - whole->stat[ACC_STAT_MAX]) <=
+		      2 * p->may * fabs(whole->stat[ACC_STAT_MAX]);
+	for (uint32_t i = 0; i < n && may; i++)
+		for (uint32_t stride = 1; i + stride < n; stride++) {
+			double off = INFINITY;
+			const uint32_t parts = make_up(p, d, &of[i], n - i, stride, whole, &off);
+			for (uint32_t k = 0; k < parts; k++)
+				d->value[of[i + k * stride].value].off = off;
+			if (parts > 0) {
+				whole->off = off;
+				return;
+			}
+		}
+}
+
+/* What takes a part that agrees takes what agrees. 0 or < 0. */
+static int
+hand_on(const struct parting *p, struct part_side *d, const struct kind *of, uint32_t n,
+	struct acc_err *e)
+{
+	struct acc_ids known = {0};
+	int rc = 0;
+	for (uint32_t i = 0; i < n && rc == 0; i++) {
+		const struct part_value *v = &d->value[of[i].value];
+		if (v->off <= p->may && v->id != 0)
+			rc = acc_ids_put(&known, v->id, of[i].value, false, e);
+	}
+	for (uint32_t i = 0; i < d->nvalue && rc == 0; i++) {
+		struct part_value *v = &d->value[i];
+		const uint32_t from = v->out || v->id == 0 || !is_open(p, v)
+					      ? ACC_NOID
+					      : acc_ids_get(&known, v->id);
+		if (from != ACC_NOID)
+			v->off = d->value[from].off;
+	}
+	acc_ids_release(&known);
+	return rc;
+}
+
+int
+acc_part_match_parts(struct parting *p, int side, struct acc_err *e)
+{
+	struct part_side *wholes = &p->side[side], *d = &p->side[!side];
+	struct kind *of = malloc(((size_t)d->nvalue + 1) * sizeof *of);
+	uint32_t n = 0;
+	if (of == NULL)
+		return acc_nomem(e);
+	for (uint32_t i = 0; i < d->nvalue; i++)
+		if (d->value[i].out && is_open(p, &d->value[i]))
+			of[n++] = (struct kind){d->step[d->value[i].step].family, i};
+	if (n > 1)
+		qsort(of, n, sizeof *of, by_kind);
+	for (uint32_t i = 0; i < wholes->nvalue; i++) {
+		struct part_value *v = &wholes->value[i];
+		for (uint32_t from = 0, to = 0; from < n && is_open(p, v); from = to) {
+			while (to < n && of[to].family == of[from].family)
+				to++;
+			if (to - from <= MOST_OF_KIND)
+				find_among(p, d, &of[from], to - from, v);
+		}
+	}
+	const int rc = hand_on(p, d, of, n, e);
+	free(of);
+	return rc;
+}
