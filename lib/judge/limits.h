@@ -376,12 +376,12 @@
 		"of two programs, times the error, of 1 at most: what follows of it and is off by less agrees", \
 		"set by experience on tests/unlike/make.py, seeds 0 to 3") \
 	X(PROGRAM_END, 0.02, \
-		"of the bench's values two programs may be apart where the forward pass ends, in f32; in 16 bits " \
-		"healed", \
+		"of the bench's values two programs may be apart where the forward pass ends, in f32 where products show " \
+		"TF32; in 16 bits healed", \
 		"by convention: of tests/unlike/make.py, seed 43, clean pairs are 3e-8 apart at most in f32, and " \
 		"0.0016 in 16 bits") \
 	X(PROGRAM_HEAD, 4.0e-4, \
-		"the same of what the last weight gives, by elements, in f32 where products show no TF32", \
+		"the same in f32 where products show no TF32, and of what the last weight gives, by elements", \
 		"as tf32: what one product in it would leave") \
 	X(PART_U, 256, "u: statistics of two programs that are no further apart agree, in f32", \
 		"of tests/unlike/make.py, seeds 41 and 42, clean pairs: of 1,260 outputs of the bench the nearest of " \

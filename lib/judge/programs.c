@@ -252,7 +252,9 @@ say_end(struct scan *s, struct extent *x, struct acc_err *e)
 	} else if (fmin(x->into, x->error) > fmax(limit, x->noise) && !is_cleared(s, x->last)) {
 		; /* neither what the end is made of agrees, nor the number that it is */
 	} else {
-		limit = acc_unit_low(s->unit) ? LIMIT_HEALED : LIMIT_PROGRAM_END;
+		limit = acc_unit_low(s->unit) ? LIMIT_HEALED
+			: s->coarse           ? LIMIT_PROGRAM_END
+					      : LIMIT_PROGRAM_HEAD;
 		if (x->last == ACC_NOCALL || !(x->error > fmax(limit, x->noise)) || x->apart == 0 ||
 			is_cleared(s, x->last))
 			return 0;
