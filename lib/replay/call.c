@@ -232,3 +232,10 @@ acc_count_held(void *arg, struct acc_held *h)
 	++*(uint32_t *)arg;
 	return 0;
 }
+
+void
+acc_audit_job_skip(struct acc_audit_job *j, const char *why)
+{
+	for (uint32_t k = 0; k < j->nresult; k++)
+		j->result[k].skip = why;
+}

@@ -1,4 +1,4 @@
-/* cause.h - what an error looks like: parts of cause.c and cause_args.c */
+/* cause.h - what an error looks like: sentences of cause*.c, by attempts (try.c) and what they leave (residue.c) */
 #ifndef ACC_REPLAY_CAUSE_H
 #define ACC_REPLAY_CAUSE_H
 
