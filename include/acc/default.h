@@ -24,8 +24,6 @@ struct acc_default {
 
 /* All rows, one after another, torch's first; NULL at the end. */
 const struct acc_default *acc_default_at(size_t i);
-/* Is it a row of this operator's argument? */
-bool acc_default_of(const struct acc_default *d, struct acc_str op, struct acc_str name);
 /* Is it the value that a default is written as? Numbers may have been rounded to 32 bits. */
 bool acc_default_is(const struct acc_val *v, struct acc_str text);
 /* The row that says that this value is a default of the framework (mindspore, jax, ...), and not torch's: NULL,

@@ -153,8 +153,6 @@ extern const struct acc_how {
 extern const struct acc_aligner acc_aligner_name;
 
 /* --- what records look like --- */
-/* The number of a text, or ACC_NOMATE where memory runs out. */
-uint32_t acc_names_put(struct acc_names *t, struct acc_str s, struct acc_err *e);
 void acc_names_release(struct acc_names *t);
 /* Of "Module.module.h.0.attn.GPTAttention.forward.0" the path, module.h.0.attn, and its class. */
 struct acc_str acc_module_split(struct acc_str s, struct acc_str *class);

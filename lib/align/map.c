@@ -28,8 +28,9 @@ acc_maps_free(struct acc_maps *ru)
 	free(ru);
 }
 
-struct rule *
-acc_rule_add(struct acc_maps *ru, enum rule_kind kind, const char *from, const char *to,
+/* One more, zeroed but for kind; NULL: out of memory. */
+static struct rule *
+add_rule(struct acc_maps *ru, enum rule_kind kind, const char *from, const char *to,
 	struct acc_err *e)
 {
 	if (!ACC_ROOM(ru->v, ru->cap, (size_t)ru->n + 1, e))
@@ -90,7 +91,7 @@ add_layer(struct acc_maps *ru, const struct acc_yaml *class, const struct acc_ya
 		k = k->next->next) {
 		if (!scalar(k) || !scalar(k->next) || k->text[0] == '\0')
 			return bad(path, k->line, "a layer mapping maps names to names", e);
-		struct rule *r = acc_rule_add(ru, RULE_LAYER, k->text, k->next->text, e);
+		struct rule *r = add_rule(ru, RULE_LAYER, k->text, k->next->text, e);
 		if (r == NULL)
 			return ACC_ENOMEM;
 		r->class = top ? "" : class->text;
@@ -118,7 +119,7 @@ add_map(struct acc_maps *ru, const struct acc_yaml *y, const char *path, struct 
 		bool row = is_row(k->text);
 		if (v->null && !row)
 			return bad(path, k->line, "a name is mapped to nothing", e);
-		struct rule *r = acc_rule_add(ru, row ? RULE_ROW : RULE_CELL, k->text,
+		struct rule *r = add_rule(ru, row ? RULE_ROW : RULE_CELL, k->text,
 			v->null ? NULL : v->text, e);
 		if (r == NULL)
 			return ACC_ENOMEM;
@@ -184,7 +185,7 @@ add_apis(struct acc_maps *ru, const struct acc_yaml *list, const char *path, str
 				      *b = acc_yaml_get(y, "pt_api");
 		if (!scalar(a) || !scalar(b))
 			return bad(path, y->line, "an API mapping needs ms_api and pt_api", e);
-		struct rule *r = acc_rule_add(ru, RULE_API, a->text, b->text, e);
+		struct rule *r = add_rule(ru, RULE_API, a->text, b->text, e);
 		if (r == NULL)
 			return ACC_ENOMEM;
 		r->where = path;
@@ -243,7 +244,7 @@ substitution(struct acc_maps *ru, const char *text, struct acc_err *e)
 		return acc_nomem(e);
 	if (!more || *s == '\0' || from[0] == '\0' || (s[1] != '\0' && strcmp(s + 1, "g") != 0))
 		return acc_fail(e, ACC_EUSAGE, "'%s' is not of the form s/REGEX/TEXT/", text);
-	struct rule *r = acc_rule_add(ru, RULE_REGEX, from, to, e);
+	struct rule *r = add_rule(ru, RULE_REGEX, from, to, e);
 	if (r == NULL)
 		return ACC_ENOMEM;
 	r->everywhere = s[1] == 'g';
@@ -269,7 +270,7 @@ one(struct acc_maps *ru, const char *text, struct acc_err *e)
 	char *to = acc_arena_copy(&ru->mem, s + 1, strlen(s + 1));
 	if (to == NULL)
 		return acc_nomem(e);
-	return acc_rule_add(ru, RULE_PREFIX, from, to, e) == NULL ? ACC_ENOMEM : 0;
+	return add_rule(ru, RULE_PREFIX, from, to, e) == NULL ? ACC_ENOMEM : 0;
 }
 
 /* A rule a line; f is closed. */

@@ -37,8 +37,4 @@ struct acc_maps {
 	struct acc_map row, to; /* of a data mapping: hash of either name to rule */
 };
 
-/* One more, zeroed but for kind; NULL: out of memory. */
-struct rule *acc_rule_add(struct acc_maps *ru, enum rule_kind kind, const char *from,
-	const char *to, struct acc_err *e);
-
 #endif

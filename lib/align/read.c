@@ -140,8 +140,9 @@ acc_hash_pair(uint64_t a, uint64_t b)
 	return acc_hash(both, sizeof both);
 }
 
-uint32_t
-acc_names_put(struct acc_names *t, struct acc_str s, struct acc_err *e)
+/* The number of a text, or ACC_NOMATE where memory runs out. */
+static uint32_t
+put_name(struct acc_names *t, struct acc_str s, struct acc_err *e)
 {
 	uint64_t *at = acc_map_put(&t->at, s, t->n);
 	if (at != NULL && *at < t->n)
@@ -184,13 +185,13 @@ acc_align_read_op(struct acc_half *h, struct acc_align_call *op, const struct ac
 	op->forward = acc_str_is(pass, "forward");
 	op->module = acc_op_is_module(name);
 	op->site = acc_sites_find(h->ix.sites, acc_align_read_text(r->v[READ_STACK]));
-	op->op_text = acc_names_put(&h->names, name, e);
+	op->op_text = put_name(&h->names, name, e);
 	/* Most often a call stands in the module of the one before. */
 	bool before = scope.n > 0 && h->last_scope < h->names.n &&
 		      acc_str_eq(h->names.v[h->last_scope].text, scope);
 	op->scope_text = scope.n == 0 ? ACC_NOMATE
 			 : before     ? h->last_scope
-				      : acc_names_put(&h->names, scope, e);
+				      : put_name(&h->names, scope, e);
 	if (op->op_text == ACC_NOMATE || (scope.n > 0 && op->scope_text == ACC_NOMATE))
 		return ACC_ENOMEM;
 	if (scope.n > 0)

@@ -176,7 +176,6 @@ struct acc_check {
 int acc_check_rows(struct acc_check *ck, struct acc_err *e);
 int acc_check_rest(struct acc_check *ck, struct acc_err *e);
 int acc_check_conclude(struct acc_check *ck, struct acc_err *e);
-struct verdict *acc_check_new(struct acc_check *ck, struct acc_err *e);
 struct remark *acc_check_say(struct acc_check *ck, const char *what, struct acc_err *e);
 /* A record of tokens? Keep it. 1, 0, < 0. */
 int acc_check_tokens(struct acc_check *ck, const struct acc_rec *r, struct acc_err *e);

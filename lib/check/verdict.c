@@ -2,8 +2,8 @@
 #include "check/check.h"
 #include "acc/say.h"
 
-struct verdict *
-acc_check_new(struct acc_check *ck, struct acc_err *e)
+static struct verdict *
+add_verdict(struct acc_check *ck, struct acc_err *e)
 {
 	if (!ACC_ROOM(ck->verdict, ck->verdict_cap, ck->nverdict + 1, e))
 		return NULL;
@@ -115,7 +115,7 @@ acc_check_rows(struct acc_check *ck, struct acc_err *e)
 			set(ck, s, "other", k[1 - s]->v);
 			set(ck, s, "default", acc_bool(k[s]->given != NULL && k[s]->key == NULL));
 		}
-		if ((v = acc_check_new(ck, e)) == NULL)
+		if ((v = add_verdict(ck, e)) == NULL)
 			return ACC_ENOMEM;
 		v->row = i;
 		v->differs = differs(k[0], k[1]);
@@ -201,7 +201,7 @@ acc_check_rest(struct acc_check *ck, struct acc_err *e)
 				ck->by_name++, ck->by_name_differ += !same;
 			if (same && !ck->opt.all)
 				continue;
-			struct verdict *v = acc_check_new(ck, e);
+			struct verdict *v = add_verdict(ck, e);
 			if (v == NULL)
 				return ACC_ENOMEM;
 			v->p[s] = p;

@@ -10,8 +10,8 @@ acc_shell_find(struct shell *sh, struct acc_str name)
 	return NULL;
 }
 
-bool
-acc_shell_name_char(char c)
+static bool
+is_name_char(char c)
 {
 	return c == '_' || (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
 }
@@ -22,7 +22,7 @@ acc_shell_name(struct acc_str s)
 	uint32_t n = 0;
 	if (s.n > 0 && s.p[0] >= '0' && s.p[0] <= '9')
 		return 0;
-	while (n < s.n && acc_shell_name_char(s.p[n]))
+	while (n < s.n && is_name_char(s.p[n]))
 		n++;
 	return n;
 }
@@ -69,8 +69,8 @@ acc_shell_skip(const char *p, const char *end, uint32_t *line)
 	return depth == 0 ? p : NULL;
 }
 
-int
-acc_shell_push(struct shell *sh, struct shell_words *out, const struct acc_shell_word *w)
+static int
+push_word(struct shell *sh, struct shell_words *out, const struct acc_shell_word *w)
 {
 	if (out->n == SHELL_WORDS)
 		return acc_fail(sh->e, ACC_ELIMIT, "line %u: more than %d words", w->line,
@@ -117,7 +117,7 @@ finish(struct making *m)
 	m->w.s.n = (uint32_t)m->b.n;
 	if (m->w.s.p == NULL)
 		return acc_nomem(m->sh->e);
-	int rc = acc_shell_push(m->sh, m->out, &m->w);
+	int rc = push_word(m->sh, m->out, &m->w);
 	m->w = (struct acc_shell_word){.line = m->line};
 	m->any = false;
 	m->b.n = 0;
@@ -403,7 +403,7 @@ operand(struct shell *sh, struct acc_str s, uint32_t *used, int64_t *v)
 	bool brace = i + 1 < s.n && i == 1 && s.p[1] == '{';
 	i += brace;
 	uint32_t n = 0;
-	while (i + n < s.n && acc_shell_name_char(s.p[i + n]))
+	while (i + n < s.n && is_name_char(s.p[i + n]))
 		n++;
 	struct acc_str word = {s.p + i, n};
 	*used = i + n + brace;

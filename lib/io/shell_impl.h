@@ -38,13 +38,11 @@ struct shell_raw {
 };
 
 struct shell_var *acc_shell_find(struct shell *sh, struct acc_str name);
-bool acc_shell_name_char(char c);
 /* Bytes of a name at the start of s. */
 uint32_t acc_shell_name(struct acc_str s);
 /* Behind what begins at p: a string in quotes, ${...}, $(...), `...`; p + 1 for anything else.
  * NULL where its end is missing. Counts lines. */
 const char *acc_shell_skip(const char *p, const char *end, uint32_t *line);
-int acc_shell_push(struct shell *sh, struct shell_words *out, const struct acc_shell_word *w);
 /* A raw word to words. split: unquoted values fall apart at blanks. */
 int acc_shell_expand(struct shell *sh, struct shell_raw raw, bool split, struct shell_words *out);
 /* The value of $((text)); false where it is not known. */

@@ -128,8 +128,6 @@ bool acc_witness_heard(struct scan *s, struct suspect *x);
 void acc_witness_count(const struct scan *s);
 /* The share of its verdicts that was right, of cases that did not teach it; NAN: of too few. */
 double acc_witness_share(enum acc_witness_id id);
-/* As it is, switched off, or doubted by the user. */
-enum acc_rule_use acc_use_of_witness(const struct scan *s, enum acc_witness_id id);
 /* Does one that excuses before anything is judged? */
 bool acc_witness_excuses(const struct scan *s, enum acc_witness_id id);
 /* A finding of one that found no suspect, of this kind and rule; a warning, where it is doubted. NULL: it is switched off,

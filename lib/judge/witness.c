@@ -40,8 +40,9 @@ acc_witness_share(enum acc_witness_id id)
 	return m[1] < LIMIT_MEASURED ? NAN : (double)m[0] / m[1];
 }
 
-enum acc_rule_use
-acc_use_of_witness(const struct scan *s, enum acc_witness_id id)
+/* As it is, switched off, or doubted by the user. */
+static enum acc_rule_use
+use_of(const struct scan *s, enum acc_witness_id id)
 {
 	return s->c->opt.witness == NULL ? ACC_RULE_AS_IS
 					 : (enum acc_rule_use)s->c->opt.witness->use[id];
@@ -53,9 +54,8 @@ acc_witness_switch(struct scan *s, enum acc_witness_id id, const struct suspect 
 {
 	const bool accuses = x->margin > before->margin || (x->audit && !before->audit);
 	/* An excuse that is doubted excuses nothing. */
-	if (acc_use_of_witness(s, id) == ACC_RULE_OFF ||
-		(acc_use_of_witness(s, id) == ACC_RULE_DOUBTS &&
-			acc_witnesses[id].level == ACC_EXCUSES)) {
+	if (use_of(s, id) == ACC_RULE_OFF ||
+		(use_of(s, id) == ACC_RULE_DOUBTS && acc_witnesses[id].level == ACC_EXCUSES)) {
 		s->silent[id] += accuses && x->margin > 0 && !(before->margin > 0);
 		*x = *before;
 	} else if (accuses) {
@@ -89,9 +89,9 @@ bool
 acc_witness_heard(struct scan *s, struct suspect *x)
 {
 	x->witness = x->role == ROLE_OUT ? x->witness : of_given(s, x);
-	if (x->guess || acc_use_of_witness(s, x->witness) == ACC_RULE_AS_IS)
+	if (x->guess || use_of(s, x->witness) == ACC_RULE_AS_IS)
 		return true;
-	x->doubted = acc_use_of_witness(s, x->witness) == ACC_RULE_DOUBTS;
+	x->doubted = use_of(s, x->witness) == ACC_RULE_DOUBTS;
 	s->demoted[x->witness] += x->doubted;
 	s->silent[x->witness] += !x->doubted;
 	return x->doubted;
@@ -100,7 +100,7 @@ acc_witness_heard(struct scan *s, struct suspect *x)
 bool
 acc_witness_excuses(const struct scan *s, enum acc_witness_id id)
 {
-	return acc_use_of_witness(s, id) == ACC_RULE_AS_IS;
+	return use_of(s, id) == ACC_RULE_AS_IS;
 }
 
 /* One that is doubted warns. What it says is where the caller left off. */
@@ -108,7 +108,7 @@ struct acc_finding *
 acc_witness_find(struct scan *s, enum acc_witness_id id, const char *what, const char *rule,
 	struct acc_err *e)
 {
-	const enum acc_rule_use use = acc_use_of_witness(s, id);
+	const enum acc_rule_use use = use_of(s, id);
 	const bool warns = use == ACC_RULE_DOUBTS || acc_witnesses[id].level == ACC_DOUBTS;
 	s->silent[id] += use == ACC_RULE_OFF;
 	s->demoted[id] += use == ACC_RULE_DOUBTS;

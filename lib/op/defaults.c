@@ -103,8 +103,9 @@ acc_default_at(size_t i)
 	return i < sizeof rows / sizeof *rows ? &rows[i] : NULL;
 }
 
-bool
-acc_default_of(const struct acc_default *d, struct acc_str op, struct acc_str name)
+/* Is it a row of this operator's argument? */
+static bool
+is_of(const struct acc_default *d, struct acc_str op, struct acc_str name)
 {
 	const struct acc_op_info *o = acc_op_info_of(op);
 	return o != NULL && acc_str_is(name, d->name) && acc_word_in(d->ops, acc_op_own_name(o));
@@ -136,7 +137,7 @@ struct acc_str
 acc_op_default(struct acc_str op, struct acc_str name)
 {
 	for (const struct acc_default *d = rows; strcmp(d->framework, "pytorch") == 0; d++)
-		if (acc_default_of(d, op, name))
+		if (is_of(d, op, name))
 			return acc_str(d->value);
 	return (struct acc_str){"", 0};
 }
@@ -149,7 +150,7 @@ acc_default_found(struct acc_str framework, struct acc_str op, struct acc_str na
 	if (value == NULL || (usual.n > 0 && acc_default_is(value, usual)))
 		return NULL;
 	for (const struct acc_default *d = rows; d < rows + sizeof rows / sizeof *rows; d++)
-		if (acc_str_is(framework, d->framework) && acc_default_of(d, op, name) &&
+		if (acc_str_is(framework, d->framework) && is_of(d, op, name) &&
 			acc_default_is(value, acc_str(d->value)))
 			return d;
 	return NULL;

@@ -126,6 +126,5 @@ int acc_fleet_read(struct acc_fleet *f, const struct acc_fleet_tensor *t, uint64
 	double *out, struct acc_err *e);
 
 int acc_fleet_collectives(struct acc_fleet *f, struct acc_err *e);
-int acc_fleet_replicas(struct acc_fleet *f, struct acc_err *e);
 
 #endif

@@ -146,10 +146,6 @@ acc_seen_beside(const struct acc_seen_call *a, const struct acc_seen_call *b)
 {
 	return a->k->rank == b->k->rank && a->k->step == b->k->step;
 }
-/* A line of code and what its call is given: one line may call an operator for several things. */
-uint64_t acc_seen_form(const struct acc_replicas *t, const struct acc_seen_call *c, uint64_t line);
-/* The line of a call; of a backward call, whose stack is that of all, its forward call's. 0: unknown. */
-uint64_t acc_seen_line(const struct acc_replicas *t, const struct acc_seen_call *c);
 struct acc_seen_like { /* an op call, by its line and form */
 	uint64_t form;
 	uint32_t call;

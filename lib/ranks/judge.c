@@ -207,8 +207,8 @@ find_groups(struct acc_replicas *t, struct acc_err *e)
 	return rc == 0 ? acc_replicas_held(t, e) : rc;
 }
 
-int
-acc_fleet_replicas(struct acc_fleet *f, struct acc_err *e)
+static int
+compare(struct acc_fleet *f, struct acc_err *e)
 {
 	struct acc_replicas t = {.f = f};
 	int rc = acc_replicas_read(&t, e);
@@ -235,6 +235,6 @@ acc_fleet_judge(struct acc_fleet *f, struct acc_err *e)
 {
 	int rc = f->nrank < 2 ? 0 : ACC_RULE(f, collective, acc_fleet_collectives(f, e));
 	if (rc == 0 && f->nrank > 1)
-		rc = acc_fleet_replicas(f, e);
+		rc = compare(f, e);
 	return rc;
 }

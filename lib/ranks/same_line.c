@@ -4,8 +4,9 @@
 
 #include <stdlib.h>
 
-uint64_t
-acc_seen_line(const struct acc_replicas *t, const struct acc_seen_call *c)
+/* The line of a call; of a backward call, whose stack is that of all, its forward call's. 0: unknown. */
+static uint64_t
+line_of(const struct acc_replicas *t, const struct acc_seen_call *c)
 {
 	const struct acc_seen_call *fwd = c->k->backward ? acc_replicas_call(t, c->k->step,
 								   c->k->rank, c->k->twin)
@@ -13,8 +14,9 @@ acc_seen_line(const struct acc_replicas *t, const struct acc_seen_call *c)
 	return fwd == NULL || fwd->line == 0 ? 0 : fwd->line + c->k->backward;
 }
 
-uint64_t
-acc_seen_form(const struct acc_replicas *t, const struct acc_seen_call *c, uint64_t line)
+/* A line of code and what its call is given: one line may call an operator for several things. */
+static uint64_t
+form_of(const struct acc_replicas *t, const struct acc_seen_call *c, uint64_t line)
 {
 	uint64_t id[3] = {line, c->n, 0};
 	for (uint32_t j = 0; j < c->n; j++)
@@ -30,12 +32,12 @@ acc_seen_likes_of(const struct acc_replicas *t, int64_t rank, struct acc_seen_li
 {
 	for (uint32_t i = acc_calls_of(t, rank); i < t->f->ncall; i = t->call[i].next) {
 		const struct acc_seen_call *c = &t->call[i];
-		const uint64_t line = c->k->step != t->step[0] ? 0 : acc_seen_line(t, c);
+		const uint64_t line = c->k->step != t->step[0] ? 0 : line_of(t, c);
 		if (line == 0)
 			continue;
 		if (!ACC_ROOM(out->like, out->cap, out->n + 1, e))
 			return ACC_ENOMEM;
-		out->like[out->n++] = (struct acc_seen_like){acc_seen_form(t, c, line), i};
+		out->like[out->n++] = (struct acc_seen_like){form_of(t, c, line), i};
 	}
 	if (out->n > 1)
 		qsort(out->like, out->n, sizeof *out->like, by_form);

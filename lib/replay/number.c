@@ -110,16 +110,6 @@ acc_round_to(enum acc_dtype t, double x)
 	return fabs(y) > acc_dtype_of(t)->max ? copysign(INFINITY, x) : y;
 }
 
-enum acc_dtype
-acc_coarsest(const struct acc_pass_of *s, enum acc_dtype t)
-{
-	for (uint32_t i = 0; i < s->nin; i++)
-		if (s->in[i].type == ACC_A_TENSOR && acc_is_float(s->in[i].t->dtype) &&
-			(!acc_is_float(t) || acc_unit(s->in[i].t->dtype) > acc_unit(t)))
-			t = s->in[i].t->dtype;
-	return t;
-}
-
 /* splitmix64 */
 uint64_t
 acc_mix(uint64_t x)

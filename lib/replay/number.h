@@ -23,8 +23,6 @@ double acc_max_of(enum acc_dtype t);
 /* The size of its largest element that is finite, 1 at least. */
 double acc_largest(const struct acc_dense *x);
 bool acc_is_float(enum acc_dtype t);
-/* The coarsest float dtype among the tensors of a call and this output. */
-enum acc_dtype acc_coarsest(const struct acc_pass_of *s, enum acc_dtype t);
 /* Uniform in [0, 2^64), from a counter: the same for any number of threads. */
 uint64_t acc_mix(uint64_t x);
 

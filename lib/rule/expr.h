@@ -48,6 +48,5 @@ bool acc_expr_true(const struct expr *x, const struct expr_table *t, uint32_t ro
 uint32_t acc_expr_fields(const struct expr *x, uint32_t *out, uint32_t most);
 /* Can it hold where a field is absent: does it say what is to be then, or name another way? */
 bool acc_expr_lacks(const struct expr *x);
-uint32_t acc_expr_field(struct expr_fields *f, struct acc_str name, struct acc_arena *mem);
 
 #endif

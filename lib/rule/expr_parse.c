@@ -167,8 +167,8 @@ function(struct parser *p, struct acc_str name)
 	return emit(p, (struct expr_ins){.op = OP_CALL, .fn = functions[f].fn, .n = n}, 1 - (int)n);
 }
 
-uint32_t
-acc_expr_field(struct expr_fields *f, struct acc_str name, struct acc_arena *mem)
+static uint32_t
+field_of(struct expr_fields *f, struct acc_str name, struct acc_arena *mem)
 {
 	for (uint32_t i = 0; i < f->n; i++)
 		if (acc_str_eq(name, f->name[i]))
@@ -230,7 +230,7 @@ primary(struct parser *p)
 			(struct expr_ins){.op = OP_CONST, .v = acc_bool(acc_str_is(w, "true"))}, 1);
 	if (take(p, "("))
 		return function(p, w);
-	uint32_t field = acc_expr_field(p->fields, w, p->mem);
+	uint32_t field = field_of(p->fields, w, p->mem);
 	if (field == UINT32_MAX)
 		return acc_nomem(p->e);
 	return emit(p, (struct expr_ins){.op = OP_FIELD, .n = field}, 1);

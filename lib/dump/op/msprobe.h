@@ -16,7 +16,6 @@ struct hmap {
 /* The value's place; a new key starts at `init`, *added (may be NULL) says so. NULL when
  * memory runs out. */
 uint32_t *acc_hmap_put(struct hmap *m, uint64_t hash, uint32_t init, bool *added);
-const uint32_t *acc_hmap_get(const struct hmap *m, uint64_t hash);
 void acc_hmap_release(struct hmap *m);
 
 /* Texts that occur often, kept once and numbered. */

@@ -53,8 +53,8 @@ acc_hmap_put(struct hmap *m, uint64_t hash, uint32_t init, bool *added)
 	return &m->val[i];
 }
 
-const uint32_t *
-acc_hmap_get(const struct hmap *m, uint64_t hash)
+static const uint32_t *
+get(const struct hmap *m, uint64_t hash)
 {
 	hash += hash == 0;
 	if (m->cap == 0)
@@ -277,14 +277,14 @@ acc_msprobe_parents(struct msprobe_maps *m, struct acc_bytes *b, struct acc_err 
 struct acc_str
 acc_msprobe_parent(const struct msprobe_maps *m, struct acc_str key)
 {
-	const uint32_t *at = acc_hmap_get(&m->parent_of, acc_hash(key.p, key.n));
+	const uint32_t *at = get(&m->parent_of, acc_hash(key.p, key.n));
 	return at == NULL ? (struct acc_str){"", 0} : m->parents.p[*at];
 }
 
 struct msprobe_stack *
 acc_msprobe_stack(const struct msprobe_maps *m, struct acc_str key)
 {
-	const uint32_t *at = acc_hmap_get(&m->stack_of, acc_hash(key.p, key.n));
+	const uint32_t *at = get(&m->stack_of, acc_hash(key.p, key.n));
 	return at == NULL ? NULL : &m->stack[*at];
 }
 
