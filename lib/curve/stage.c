@@ -1,7 +1,7 @@
 /* Where in training does the difference come from? The stages of the guide: forward (loss of
  * the first step), backward (norms of the first step), optimizer (loss of the second), and what
  * to check where the curves part later. */
-#include "curve/curve.h"
+#include "curve/stage.h"
 #include "curve/limits.h"
 #include "acc/say.h"
 
@@ -9,20 +9,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct scene {
-	struct acc_curves *cs;
-	struct acc_err *e;
-	const struct curve *loss, *rate, *norm;
-};
-
 bool
 acc_curve_evaluates(const char *tag)
 {
 	return strncmp(tag, "eval", 4) == 0 || strncmp(tag, "val", 3) == 0;
 }
 
-static bool
-is_bad(const struct curve *c)
+bool
+acc_curve_is_bad(const struct curve *c)
 {
 	return c != NULL && c->v.level != NULL && strcmp(c->v.level, "error") == 0;
 }
@@ -37,8 +31,9 @@ find(const struct acc_curves *cs, enum role role, const char *preferred)
 			continue;
 		/* Of several ranks, one that differs; of several names, no mean over an epoch. */
 		const bool named = strcmp(c->base, preferred) == 0;
-		const bool denser = best != NULL && c->f.n > best->f.n && is_bad(c) >= is_bad(best);
-		if (named && (c->rank < 0 || is_bad(c)))
+		const bool denser = best != NULL && c->f.n > best->f.n &&
+				    acc_curve_is_bad(c) >= acc_curve_is_bad(best);
+		if (named && (c->rank < 0 || acc_curve_is_bad(c)))
 			return c;
 		if (best == NULL || ((named || denser) && strcmp(best->base, preferred) != 0))
 			best = c;
@@ -53,8 +48,8 @@ computed(const struct curve *c)
 	return !c->f.constant[CURVE_A] && !c->f.constant[CURVE_B];
 }
 
-static int
-say(struct scene *s, const struct curve *c, const char *stage, int64_t step, int64_t dump,
+int
+acc_stage_say(struct scene *s, const struct curve *c, const char *stage, int64_t step, int64_t dump,
 	const char *text)
 {
 	struct remark *m = text == NULL ? NULL : acc_curve_say(s->cs, "difference", s->e);
@@ -82,8 +77,8 @@ say(struct scene *s, const struct curve *c, const char *stage, int64_t step, int
 }
 
 /* What was said rests on this behaviour; NULL: on none. */
-static int
-resting(struct scene *s, const char *id, int said)
+int
+acc_stage_rests(struct scene *s, const char *id, int said)
 {
 	return said <= 0 || id == NULL ? said : acc_curve_rests_on(s->cs, id, s->e);
 }
@@ -107,8 +102,8 @@ overflow(struct scene *s)
 	const struct acc_point *p = acc_curve_at(c, step);
 	int side = isfinite(p->v[CURVE_A]) ? CURVE_B : CURVE_A;
 	if (c->zeros[side] > 0)
-		return resting(s, "hf-trainer-nan-is-zero",
-			say(s, c, "overflow", step, step,
+		return acc_stage_rests(s, "hf-trainer-nan-is-zero",
+			acc_stage_say(s, c, "overflow", step, step,
 				acc_say(&cs->mem,
 					"%s of the %s is 0 at step %" PRId64
 					" where the %s has %.6g: so "
@@ -120,7 +115,7 @@ overflow(struct scene *s)
 					c->tag, side == CURVE_A ? "device" : "bench", step,
 					side == CURVE_A ? "bench" : "device", p->v[1 - side],
 					step)));
-	return say(s, c, "overflow", step, step,
+	return acc_stage_say(s, c, "overflow", step, step,
 		acc_say(&cs->mem,
 			"%s of the %s is %s at step %" PRId64 " where the %s has %.6g: "
 			"something overflows there. Check loss scale and 16-bit dtypes; dump "
@@ -143,7 +138,7 @@ lost(struct scene *s)
 	const struct acc_point *p = acc_curve_at(c, f->lost);
 	const char *value = isnan(p->v[CURVE_A]) || isnan(p->v[CURVE_B]) ? "NaN" : "infinite";
 	if (f->lost == f->begin)
-		return say(s, c, "overflow", f->lost, f->lost,
+		return acc_stage_say(s, c, "overflow", f->lost, f->lost,
 			acc_say(mem,
 				"%s is %s on both sides from the first step that both logged, %" PRId64
 				", to the last, %" PRId64
@@ -151,7 +146,7 @@ lost(struct scene *s)
 				"broken; dump step %" PRId64 " of each, and let accdiff name the "
 				"first operator of each that makes it",
 				c->tag, value, f->lost, f->end, f->lost));
-	return say(s, c, "overflow", f->lost, f->lost,
+	return acc_stage_say(s, c, "overflow", f->lost, f->lost,
 		acc_say(mem,
 			"%s is %s on both sides from step %" PRId64 " to the last, %" PRId64
 			": nothing of it is compared there. Both runs are broken; dump step %" PRId64
@@ -161,8 +156,8 @@ lost(struct scene *s)
 }
 
 /* Where the curve leaves what its rule allows: with a limit of 0, any difference; and what runs of the bench differ by. */
-static int64_t
-parts_at(const struct curve *c)
+int64_t
+acc_curve_parts_at(const struct curve *c)
 {
 	if (c->noise.runs > 0 && c->noise.parts != INT64_MIN)
 		return c->noise.parts;
@@ -170,8 +165,8 @@ parts_at(const struct curve *c)
 }
 
 /* Is the first step that both logged the first of training? An epoch's number is a mean over its steps. */
-static bool
-from_start(const struct curve *c)
+bool
+acc_curve_from_start(const struct curve *c)
 {
 	return !c->counted && !c->epochs && (c->f.begin == 0 || c->f.begin == 1);
 }
@@ -183,7 +178,7 @@ factor(struct scene *s)
 	struct acc_curve_factor f;
 	const struct curve *c = s->loss;
 	struct acc_arena *mem = &s->cs->mem;
-	if (!is_bad(c) || !acc_curve_factor(c, s->norm, &f))
+	if (!acc_curve_is_bad(c) || !acc_curve_factor(c, s->norm, &f))
 		return 0;
 	const char *number = acc_curve_fraction(mem, &f);
 	const char *what =
@@ -202,8 +197,8 @@ factor(struct scene *s)
 	if (number == NULL || what == NULL || divisors == NULL)
 		return acc_nomem(s->e);
 	const bool shifts = divisors[0] != '\0' && f.value < 2 && f.value > 0.5;
-	return resting(s, shifts ? "hf-trainer-class-name" : NULL,
-		say(s, c, "forward", c->f.begin, INT64_MIN,
+	return acc_stage_rests(s, shifts ? "hf-trainer-class-name" : NULL,
+		acc_stage_say(s, c, "forward", c->f.begin, INT64_MIN,
 			known ? acc_say(mem, "%s is %s times the bench's%s%s", c->tag, number, what,
 					divisors)
 			      : acc_say(mem,
@@ -219,9 +214,9 @@ static int
 shifted(struct scene *s)
 {
 	const struct curve *c = s->loss;
-	if (!is_bad(c) || c->f.shift == 0)
+	if (!acc_curve_is_bad(c) || c->f.shift == 0)
 		return 0;
-	return say(s, c, "unknown", c->f.begin, INT64_MIN,
+	return acc_stage_say(s, c, "unknown", c->f.begin, INT64_MIN,
 		acc_say(&s->cs->mem,
 			"%s of the device is the bench's of %s: the curves are equal, shifted by "
 			"one. One side counts its steps from another number, or logs before the "
@@ -234,18 +229,18 @@ static int
 forward(struct scene *s)
 {
 	const struct curve *c = s->loss;
-	if (c == NULL || parts_at(c) != c->f.begin)
+	if (c == NULL || acc_curve_parts_at(c) != c->f.begin)
 		return 0;
 	const struct figures *f = &c->f;
-	if (!from_start(c))
-		return say(s, c, "unknown", f->begin, 1,
+	if (!acc_curve_from_start(c))
+		return acc_stage_say(s, c, "unknown", f->begin, 1,
 			acc_say(&s->cs->mem,
 				"the first %s that both logged, of step %" PRId64 ", differs "
 				"already (device %.6g, bench %.6g: %.2g %%), so where it "
 				"began is not known: log every step from the first on, and "
 				"compare the first two",
 				c->tag, f->begin, f->a_begin, f->b_begin, 100 * f->begin_rel));
-	return say(s, c, "forward", f->begin, f->begin,
+	return acc_stage_say(s, c, "forward", f->begin, f->begin,
 		acc_say(&s->cs->mem,
 			"%s of the first step (%" PRId64 ") differs: device %.6g, bench "
 			"%.6g, %.2g %%. No weight has changed yet, so it is the forward "
@@ -292,7 +287,7 @@ backward_local(struct scene *s)
 	int rc = bad == NULL ? acc_nomem(s->e) : 0;
 	if (n > 0) {
 		const struct figures *f = &bad[0]->f;
-		rc = say(s, bad[0], "backward", f->begin, f->begin,
+		rc = acc_stage_say(s, bad[0], "backward", f->begin, f->begin,
 			acc_say(&cs->mem,
 				"%sthe local norm of %zu of %zu weights differs at step "
 				"%" PRId64 ", most that of %s (device %.4g, bench %.4g: %.2g "
@@ -319,7 +314,7 @@ backward(struct scene *s)
 	if (s->loss != NULL && s->loss->f.begin != c->f.begin)
 		return 0;
 	const struct figures *f = &c->f;
-	return say(s, c, "backward", f->begin, f->begin,
+	return acc_stage_say(s, c, "backward", f->begin, f->begin,
 		acc_say(&s->cs->mem,
 			"%s%s of step %" PRId64 " differs: device %.6g, bench %.6g, %.2g %%. "
 			"That is the backward pass: compare the local norms of the weights, "
@@ -333,7 +328,7 @@ static int
 schedule(struct scene *s)
 {
 	const struct curve *c = s->rate;
-	if (!is_bad(c) || c->f.beyond == INT64_MIN)
+	if (!acc_curve_is_bad(c) || c->f.beyond == INT64_MIN)
 		return 0;
 	if (s->loss != NULL && s->loss->f.beyond < c->f.beyond && s->loss->f.beyond != INT64_MIN)
 		return 0;
@@ -341,8 +336,8 @@ schedule(struct scene *s)
 	const char *squeezed = acc_curve_squeezed(&s->cs->mem, c);
 	if (squeezed == NULL)
 		return acc_nomem(s->e);
-	return resting(s, squeezed[0] == '\0' ? NULL : "keras-accumulation-counts",
-		say(s, c, "schedule", c->f.beyond, INT64_MIN,
+	return acc_stage_rests(s, squeezed[0] == '\0' ? NULL : "keras-accumulation-counts",
+		acc_stage_say(s, c, "schedule", c->f.beyond, INT64_MIN,
 			acc_say(&s->cs->mem,
 				"%s differs from step %" PRId64 " on (device %.6g, bench %.6g): "
 				"give both runs the same schedule (rate, warmup, decay, number of "
@@ -356,13 +351,13 @@ static int
 steady(struct scene *s)
 {
 	const struct curve *c = s->loss;
-	if (!is_bad(c) || !from_start(c))
+	if (!acc_curve_is_bad(c) || !acc_curve_from_start(c))
 		return 0;
 	const struct figures *f = &c->f;
 	if (f->drift.kind != ACC_DRIFT_OFFSET || f->first != f->begin ||
 		f->begin_abs < 0.5 * f->mean_abs || f->begin_abs < 2 * f->res)
 		return 0;
-	return say(s, c, "forward", f->begin, f->begin,
+	return acc_stage_say(s, c, "forward", f->begin, f->begin,
 		acc_say(&s->cs->mem,
 			"%s differs by %.3g on average (%.2g %%), and by %.3g at the first "
 			"step (%" PRId64 ") already, where no weight has changed yet: the "
@@ -372,217 +367,15 @@ steady(struct scene *s)
 			f->a_begin - f->b_begin, f->begin, f->begin));
 }
 
-/* The step before this one that both sides have. */
-static int64_t
-step_before(const struct curve *c, int64_t step)
-{
-	const struct acc_point *p = acc_curve_at(c, step);
-	while (p > c->p && (--p)->has != 3)
-		;
-	return p->step;
-}
-
-/* "steps 1 to 2 agree", for the sentence. */
-static const char *
-agreed(struct scene *s, int64_t step)
-{
-	const struct figures *f = &s->loss->f;
-	const char *how = f->first == step ? "to the last digit" : "within the tolerance";
-	if (f->begin == step)
-		return "";
-	const int64_t last = step_before(s->loss, step);
-	if (last == f->begin)
-		return acc_say(&s->cs->mem, "Step %" PRId64 " agrees %s. ", last, how);
-	return acc_say(&s->cs->mem, "Steps %" PRId64 " to %" PRId64 " agree %s. ", f->begin, last,
-		how);
-}
-
-/* What to look at, where step is the first that differs. */
-static const char *
-advice(struct scene *s, bool second, int64_t step, int64_t dump)
-{
-	struct acc_arena *mem = &s->cs->mem;
-	if (s->loss->lr0)
-		return acc_say(mem,
-			"The weights do not change, so only this step's own batch counts: "
-			"dump step %" PRId64 " of both runs and run accdiff",
-			step);
-	if (second)
-		return acc_say(mem,
-			"The first update is wrong: check learning rate, weight decay, "
-			"betas, epsilon and clipping; dump step %" PRId64 " of both runs "
-			"with gradients, and compare the weights after it",
-			dump);
-	return acc_say(mem,
-		"Look at step %" PRId64 ": its batch, overflow, loss scale, learning rate, "
-		"local norms; dump it, and the step before it, in both runs and run "
-		"accdiff",
-		step);
-}
-
-/* A gap that a rule minds, from a step on. */
-static bool
-gap(const struct curve *c)
-{
-	return is_bad(c) && !c->lr0 && c->f.change != INT64_MIN &&
-	       fabs(c->f.change_rel) > LIMIT_GAP_TOLD;
-}
-
-/* No step brought it alone: the curves part by little, and stay so. */
-static int
-late_gap(struct scene *s)
-{
-	const struct curve *c = s->loss;
-	if (c == NULL || !gap(c))
-		return 0;
-	const struct figures *f = &c->f;
-	/* A step far before it, or much larger, is what to look at. */
-	if (f->first != INT64_MIN && parts_at(c) != INT64_MIN && parts_at(c) < f->change &&
-		f->stays == parts_at(c))
-		return 0;
-	return say(s, c, "late", f->change, f->change,
-		acc_say(&s->cs->mem,
-			"%s keeps %.2g %% %s the bench from about step %" PRId64 " on, more than "
-			"its noise. Check what changes there (data, learning rate, loss scale) "
-			"and what adds up: optimizer type, weight decay (also of biases and "
-			"norms), mixed precision; dump step %" PRId64 " of both runs and run "
-			"accdiff%s",
-			c->tag, 100 * fabs(f->change_rel), f->change_rel > 0 ? "above" : "below",
-			f->change, f->change,
-			fabs(f->change_rel) < 0.01
-				? " (below 1 %, an evaluation on downstream tasks may accept it)"
-				: ""));
-}
-
-/* Is the difference at p twice what it ever was before? */
-static bool
-stands_out(const struct curve *c, const struct acc_point *p)
-{
-	double before = 0;
-	for (const struct acc_point *q = c->p; q < p; q++)
-		if (acc_curve_finite(q))
-			before = fmax(before, fabs(q->v[CURVE_A] - q->v[CURVE_B]));
-	return fabs(p->v[CURVE_A] - p->v[CURVE_B]) > 2 * before;
-}
-
-static int
-parted(struct scene *s)
-{
-	const struct curve *c = s->loss;
-	int64_t step = c == NULL ? INT64_MIN : parts_at(c);
-	if (step == INT64_MIN)
-		return 0;
-	const struct acc_point *p = acc_curve_at(c, step);
-	if (step == c->f.beyond && !stands_out(c, p))
-		return 0;
-	bool second = from_start(c) && step - 1 == c->f.begin && !c->lr0;
-	int64_t dump = second ? c->f.begin : step;
-	const char *before = agreed(s, step), *what = advice(s, second, step, dump);
-	const char *stage = c->lr0 ? "forward" : second ? "optimizer" : "later";
-	const char *why = second ? acc_curve_by_chance(&s->cs->mem, c)
-				 : acc_curve_behind_evaluation(s->cs, step_before(c, step), step);
-	if (before == NULL || what == NULL || why == NULL)
-		return acc_nomem(s->e);
-	return resting(s, second || why[0] == '\0' ? NULL : "torch-dataloader-draws",
-		say(s, c, stage, step, dump,
-			acc_say(&s->cs->mem,
-				"%s parts at step %" PRId64
-				": device %.6g, bench %.6g, %.2g %%%s. %s%s%s",
-				c->tag, step, p->v[CURVE_A], p->v[CURVE_B],
-				100 * acc_curve_relative(p),
-				c->f.stays == INT64_MIN ? " (and comes back)" : "", before, what,
-				why)));
-}
-
-/* A value far from those around it, on the device alone. */
-static int
-spike(struct scene *s)
-{
-	const struct curve *c = s->loss;
-	if (!is_bad(c) || c->f.spike[CURVE_A] == INT64_MIN || c->lr0 ||
-		c->f.drift.kind != ACC_DRIFT_NONE)
-		return 0;
-	int64_t step = c->f.spike[CURVE_A];
-	const struct acc_point *p = acc_curve_at(c, step);
-	return say(s, c, "later", step, step,
-		acc_say(&s->cs->mem,
-			"%s of the device leaves its course at step %" PRId64 " alone: %.6g, "
-			"bench %.6g. Look at that step: its batch, overflow, loss scale, "
-			"local norms; dump it in both runs and run accdiff",
-			c->tag, step, p->v[CURVE_A], p->v[CURVE_B]));
-}
-
-/* The weights do not change: the step that differs most is the one to look at. */
-static int
-late_fixed(struct scene *s, const struct curve *c)
-{
-	return say(s, c, "forward", c->f.at, c->f.at,
-		acc_say(&s->cs->mem,
-			"%s differs by %.3g a step though the learning rate is 0 and the "
-			"weights stay as they are: the forward pass. Dump the step that "
-			"differs most, %" PRId64 ", of both runs and run accdiff",
-			c->tag, c->f.mean_abs, c->f.at));
-}
-
-/* Noise about zero, but much of it. */
-static int
-late_noise(struct scene *s, const struct curve *c)
-{
-	const char *next =
-		c->noise.runs > 0
-			? "and more than the bench's own runs do: check determinism, dropout and "
-			  "seeds, and mixed precision"
-			: "which may be how these runs are: run the bench again, determinism off, "
-			  "and give accalign's pairs of its two runs as --noise";
-	return say(s, c, "late", c->f.beyond, c->f.at,
-		acc_say(&s->cs->mem,
-			"%s fluctuates about zero difference, but by %.3g on average and up "
-			"to %.3g (step %" PRId64 "), %s",
-			c->tag, c->f.mean_abs, c->f.max_abs, c->f.at, next));
-}
-
-/* No single step stands out, but the difference is none that fluctuates about zero. */
-static int
-late(struct scene *s)
-{
-	const struct curve *c = s->loss;
-	if (!is_bad(c))
-		return 0;
-	const struct figures *f = &c->f;
-	if (c->lr0)
-		return late_fixed(s, c);
-	if (f->drift.kind == ACC_DRIFT_NONE)
-		return late_noise(s, c);
-	struct acc_arena *mem = &s->cs->mem;
-	const char *when = f->beyond == INT64_MIN ? ""
-			   : f->stays == f->beyond
-				   ? acc_say(mem,
-					     ", and outside the tolerance from step %" PRId64 " on",
-					     f->beyond)
-				   : acc_say(mem,
-					     ", and outside the tolerance first at step %" PRId64,
-					     f->beyond);
-	if (when == NULL)
-		return acc_nomem(s->e);
-	return say(s, c, "late", f->beyond, f->beyond != INT64_MIN ? f->beyond : f->at,
-		acc_say(mem,
-			"%s differs by %.3g on average and by %.3g (%.2g %%) at the end%s; "
-			"no step stands out. Check optimizer type, learning rate, weight "
-			"decay (also of biases and norms) and mixed precision%s",
-			c->tag, f->drift.offset, f->final, 100 * f->final_rel, when,
-			f->mean_rel < 0.01
-				? " (below 1 %, an evaluation on downstream tasks may accept it)"
-				: ""));
-}
-
 /* The first step and kind of what a monitor watched. */
 static int
 watched(struct scene *s)
 {
 	for (size_t i = 0; i < s->cs->set[0].n; i++) {
 		const struct curve *c = s->cs->order[i];
-		if (is_bad(c) && strcmp(c->cls, "monitor") == 0)
-			return say(s, c, acc_curve_monitor_stage(c), c->f.beyond, c->f.beyond,
+		if (acc_curve_is_bad(c) && strcmp(c->cls, "monitor") == 0)
+			return acc_stage_say(s, c, acc_curve_monitor_stage(c), c->f.beyond,
+				c->f.beyond,
 				acc_say(&s->cs->mem,
 					"%s: %s. Dump that step of both runs and let accdiff name the first "
 					"operator that differs",
@@ -597,11 +390,11 @@ other(struct scene *s)
 {
 	for (size_t i = 0; i < s->cs->set[0].n; i++) {
 		const struct curve *c = s->cs->order[i];
-		if (!is_bad(c))
+		if (!acc_curve_is_bad(c))
 			continue;
 		int64_t step = c->f.beyond != INT64_MIN ? c->f.beyond : c->f.at;
 		bool norm = c->role == ROLE_NORM || c->role == ROLE_LOCAL;
-		return say(s, c, norm ? "backward" : "unknown", step, step,
+		return acc_stage_say(s, c, norm ? "backward" : "unknown", step, step,
 			acc_say(&s->cs->mem, "%s differs: %s%s", c->tag, c->v.why[0],
 				norm ? ". That is the backward pass: dump that step of both runs with "
 				       "gradients and run accdiff"
@@ -614,7 +407,8 @@ int
 acc_curve_stage(struct acc_curves *cs, struct acc_err *e)
 {
 	static int (*const stages[])(struct scene *) = {overflow, lost, factor, shifted, forward,
-		backward, schedule, steady, late_gap, spike, parted, late, watched, other};
+		backward, schedule, steady, acc_stage_gap, acc_stage_spike, acc_stage_parted,
+		acc_stage_late, watched, other};
 	struct scene s = {.cs = cs,
 		.e = e,
 		.loss = find(cs, ROLE_LOSS, "loss"),

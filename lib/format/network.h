@@ -107,6 +107,13 @@ int acc_network_join(struct acc_network *n, struct acc_err *e);
 void acc_network_release(struct acc_network *n);
 
 struct acc_str acc_network_text(const struct acc_network *n, uint32_t text);
+/* --- ranks and steps (network_rank.c) --- */
+/* The places of an axis, by its values. 0 or < 0. */
+int acc_network_sort(struct acc_net_axis *x, struct acc_err *e);
+/* The number of a rank, by whom others know it. */
+uint32_t acc_network_rank(const struct acc_network *n, int64_t rank);
+/* Which stage each rank is. 0 or < 0. */
+int acc_network_stages(struct acc_network *n, struct acc_err *e);
 /* "rank 1", "ranks 0-3,8" of those that a node is on into buf, always terminated; "" where records
  * say no rank. */
 void acc_network_ranks(const struct acc_network *n, uint32_t node, char *buf, size_t size);

@@ -2,7 +2,6 @@
 #include "format/network.h"
 
 #include "acc/say.h"
-#include "base/order.h"
 
 #include <stdlib.h>
 
@@ -10,70 +9,6 @@
 enum { DEEPEST = 64 };
 /* What a node is found by again; a and b depend on it. */
 enum by { BY_STAGE, BY_KEY, BY_BENCH, BY_PASS, BY_LINE, BY_STACK, BY_PART };
-
-/* --- axes and stages */
-
-struct valued {
-	int64_t value;
-	uint32_t number;
-};
-
-ACC_ORDER(by_value, struct valued, value)
-
-static int
-sort_axis(struct acc_net_axis *x, struct acc_err *e)
-{
-	struct valued *v = malloc((x->n + 1) * sizeof *v);
-	x->sorted = malloc((x->n + 1) * sizeof *x->sorted);
-	if (v == NULL || x->sorted == NULL) {
-		free(v);
-		return acc_nomem(e);
-	}
-	for (size_t i = 0; i < x->n; i++)
-		v[i] = (struct valued){x->v[i], (uint32_t)i};
-	qsort(v, x->n, sizeof *v, by_value);
-	for (size_t i = 0; i < x->n; i++)
-		x->sorted[i] = v[i].number;
-	free(v);
-	return 0;
-}
-
-/* The number of a rank, by whom others know it. */
-static uint32_t
-rank_number(const struct acc_network *n, int64_t rank)
-{
-	return acc_ids_get(&n->rank.at, acc_hash(&rank, sizeof rank));
-}
-
-/* One more than that of the rank it hears from; 0 where a rank sends first. */
-static uint32_t
-stage_of(const struct acc_network *n, uint32_t rank)
-{
-	uint32_t stage = 0;
-	while (rank < n->peers_cap && n->peer[rank].known && n->peer[rank].from != INT64_MIN &&
-		stage < n->rank.n) {
-		rank = rank_number(n, n->peer[rank].from);
-		stage++;
-		if (rank == ACC_NOID)
-			break;
-	}
-	return stage < n->rank.n ? stage : 0;
-}
-
-static int
-find_stages(struct acc_network *n, struct acc_err *e)
-{
-	n->stage = acc_alloc(&n->mem, (n->rank.n + 1) * sizeof *n->stage);
-	if (n->stage == NULL)
-		return acc_nomem(e);
-	n->nstages = 1;
-	for (uint32_t i = 0; i < n->rank.n; i++) {
-		n->stage[i] = stage_of(n, i);
-		if (n->stage[i] >= n->nstages)
-			n->nstages = n->stage[i] + 1;
-	}
-	return 0;
-}
 
 /* --- nodes */
 
@@ -361,7 +296,7 @@ judge_curves(struct acc_network *n, struct acc_err *e)
 			n->verdict[i].grade = ACC_FINE;
 		const uint32_t rank = n->verdict[i].rank == INT64_MIN
 					      ? ACC_NOID
-					      : rank_number(n, n->verdict[i].rank);
+					      : acc_network_rank(n, n->verdict[i].rank);
 		rc = acc_ids_put(&at, (uint64_t)n->verdict[i].tag << 32 | rank, i, true, e);
 	}
 	for (size_t i = 1; rc == 0 && i < n->nslots; i++) {
@@ -547,9 +482,9 @@ acc_network_join(struct acc_network *n, struct acc_err *e)
 		   : how == BY_MODULES ? "Modules"
 		   : how == BY_CODE    ? "Lines of code"
 				       : "Op calls";
-	int rc = sort_axis(&n->step, e);
-	rc = rc < 0 ? rc : sort_axis(&n->rank, e);
-	rc = rc < 0 ? rc : find_stages(n, e);
+	int rc = acc_network_sort(&n->step, e);
+	rc = rc < 0 ? rc : acc_network_sort(&n->rank, e);
+	rc = rc < 0 ? rc : acc_network_stages(n, e);
 	rc = rc < 0 ? rc : judge_curves(n, e);
 	rc = rc < 0 ? rc : add(n, 0, 0, &root, e);
 	uint32_t *order = rc < 0 ? NULL : in_order(n, e);
@@ -569,33 +504,4 @@ acc_network_join(struct acc_network *n, struct acc_err *e)
 		return rc;
 	sum_up(n);
 	return n->mem.lost ? acc_nomem(e) : 0;
-}
-
-void
-acc_network_ranks(const struct acc_network *n, uint32_t node, char *buf, size_t size)
-{
-	const uint8_t *on = n->on + node * n->on_bytes;
-	size_t at = 0, count = 0;
-	char list[200] = "";
-	for (size_t i = 0; i < n->rank.n; i++) {
-		size_t to = i;
-		if (!(on[i / 8] >> i % 8 & 1) || n->rank.v[n->rank.sorted[i]] == INT64_MIN)
-			continue;
-		while (to + 1 < n->rank.n && (on[(to + 1) / 8] >> (to + 1) % 8 & 1) &&
-			n->rank.v[n->rank.sorted[to + 1]] == n->rank.v[n->rank.sorted[to]] + 1)
-			to++;
-		count += to - i + 1;
-		if (at < sizeof list)
-			at += (size_t)snprintf(list + at, sizeof list - at, "%s%lld",
-				at > 0 ? "," : "", (long long)n->rank.v[n->rank.sorted[i]]);
-		if (to > i && at < sizeof list)
-			at += (size_t)snprintf(list + at, sizeof list - at, "-%lld",
-				(long long)n->rank.v[n->rank.sorted[to]]);
-		i = to;
-	}
-	snprintf(buf, size, "%s%s",
-		count == 0   ? ""
-		: count == 1 ? acc_tr("rank ")
-			     : acc_tr("ranks "),
-		list);
 }

@@ -4,7 +4,7 @@
  * columns, so that a single bad element shows in both; what it cannot see in the rounding noise of
  * a long row, the elements that are formed one by one may: those where some rows and some columns
  * cross. Each matrix is read in order, line by line, as it lies. */
-#include "replay/impl.h"
+#include "replay/matrix.h"
 #include "replay/limits.h"
 
 #include <stdlib.h>
@@ -32,121 +32,6 @@ bool
 acc_product_formed(const struct acc_product *p)
 {
 	return work_of(p) <= FORMED;
-}
-
-/* --- a matrix by tables of offsets, read along the index whose elements are acc_neighbours --- */
-
-struct matrix {
-	struct acc_window w;
-	size_t na, nb; /* A[a, b] */
-	const size_t *ta, *tb;
-	bool turned; /* lines are along a, one for each b */
-	bool apart;  /* no index has acc_neighbours: lines are gathered */
-	double *line;
-};
-
-static const struct acc_sealed *
-sealed(const double *v)
-{
-	return (const struct acc_sealed *)(const void *)v;
-}
-
-static int
-matrix(struct acc_trial *t, const struct acc_sealed *v, const size_t *ta, size_t na,
-	const size_t *tb, size_t nb, struct matrix *m)
-{
-	*m = (struct matrix){.na = na, .nb = nb, .ta = ta, .tb = tb};
-	m->turned = !acc_neighbours(tb, nb) && acc_neighbours(ta, na);
-	m->apart = !m->turned && !acc_neighbours(tb, nb);
-	if (acc_window_of(&m->w, t->j, v) < 0)
-		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
-	if (m->apart && m->w.held != NULL)
-		return acc_cannot(&t->r, "too large to be recomputed");
-	m->line = m->apart ? acc_doubles(&t->r, nb) : NULL;
-	return m->apart && m->line == NULL ? ACC_EUNSUP : 0;
-}
-
-/* What to make of a matrix in one pass. NULL: not wanted. */
-struct request {
-	const double *vb, *wb; /* ra[a] = sum_b A vb, ra2[a] = sum_b f(A) wb */
-	double *ra, *ra2;
-	const double *va, *wa; /* rb[b] = sum_a A va, rb2[b] = sum_a g(A) wa */
-	double *rb, *rb2;
-	bool fsquare, gsquare; /* f, g are the square; else the magnitude */
-	const size_t *ia, *ib; /* rows and columns to keep, rising: [nia][nb], [nib][na] */
-	size_t nia, nib;
-	double *keep_a, *keep_b;
-	bool some; /* of lines along b, a quarter: of the others ra2 is NaN */
-};
-
-static void
-clear(double *p, size_t n)
-{
-	for (size_t i = 0; p != NULL && i < n; i++)
-		p[i] = 0;
-}
-
-/* Of line l: it is the next one to keep, or crosses those to keep. */
-static void
-keep(const double *line, size_t l, size_t n, const size_t *along, size_t nalong, double *lines,
-	size_t *next, const size_t *across, size_t nacross, double *crossed, size_t nlines)
-{
-	if (lines != NULL && *next < nalong && along[*next] == l)
-		memcpy(lines + (*next)++ * n, line, n * sizeof *line);
-	for (size_t i = 0; crossed != NULL && i < nacross; i++)
-		crossed[i * nlines + l] = line[across[i]];
-}
-
-/* Of 64 lines, the first 16; and those that are kept. */
-static bool
-is_due(const struct request *w, size_t i, size_t next)
-{
-	return !w->some || i / 16 % 4 == 0 || (next < w->nia && w->ia[next] == i);
-}
-
-static int
-pass(struct acc_trial *t, struct matrix *m, size_t base, const struct request *w)
-{
-	bool turned = m->turned;
-	size_t lines = turned ? m->nb : m->na, n = turned ? m->na : m->nb, next = 0;
-	const size_t *tl = turned ? m->tb : m->ta, *tn = turned ? m->ta : m->tb;
-	struct acc_line l = {turned ? w->va : w->vb, turned ? w->wa : w->wb, 0, 0,
-		turned ? w->ra : w->rb, turned ? w->ra2 : w->rb2, turned ? w->gsquare : w->fsquare,
-		turned ? w->fsquare : w->gsquare};
-	const double *p = turned ? w->vb : w->va, *q = turned ? w->wb : w->wa;
-	double *dot = turned ? w->rb : w->ra, *dot2 = turned ? w->rb2 : w->ra2;
-	clear(l.to, n);
-	clear(l.to2, n);
-	for (size_t i = 0; i < lines; i++) {
-		double sum[2] = {0, 0};
-		const double *a = m->line;
-		if (!is_due(w, i, next)) {
-			dot[i] = dot2[i] = NAN;
-			continue;
-		}
-		if (!m->apart &&
-			(a = acc_window_at(&m->w, base + tl[i] + (n > 0 ? tn[0] : 0), n)) == NULL)
-			return acc_cannot(&t->r, m->w.err);
-		for (size_t k = 0; m->apart && k < n; k++)
-			m->line[k] = m->w.v[base + tl[i] + tn[k]];
-		if (l.to != NULL) {
-			l.p = p[i];
-			l.q = q[i];
-		}
-		if (l.u != NULL || l.to != NULL)
-			acc_audit_row()->line(a, n, &l, sum);
-		if (dot != NULL) {
-			dot[i] = sum[0];
-			dot2[i] = sum[1];
-		}
-		if (turned)
-			keep(a, i, n, w->ib, w->nib, w->keep_b, &next, w->ia, w->nia, w->keep_a,
-				lines);
-		else
-			keep(a, i, n, w->ia, w->nia, w->keep_a, &next, w->ib, w->nib, w->keep_b,
-				lines);
-	}
-	return 0;
 }
 
 /* --- the check --- */
@@ -231,13 +116,14 @@ check_start(struct acc_trial *t, const struct acc_product *p, const struct acc_s
 		return acc_cannot(r, ACC_NOMEM_TEXT);
 	for (size_t i = 0; i < most; i++)
 		c->ones[i] = 1;
-	clear(c->bias_i, m);
-	clear(c->bias_j, n);
-	clear(c->bi, c->nii * n);
-	if (matrix(t, sealed(p->x), p->xm, m, p->xk, nk, &c->x) < 0 ||
-		matrix(t, sealed(p->y), p->yk, nk, p->yn, n, &c->y) < 0 ||
-		matrix(t, rec, p->om, m, p->on, n, &c->o) < 0 ||
-		(p->bias != NULL && matrix(t, sealed(p->bias), p->bm, m, p->bn, n, &c->bias) < 0))
+	acc_zero(c->bias_i, m);
+	acc_zero(c->bias_j, n);
+	acc_zero(c->bi, c->nii * n);
+	if (acc_matrix(t, acc_as_sealed(p->x), p->xm, m, p->xk, nk, &c->x) < 0 ||
+		acc_matrix(t, acc_as_sealed(p->y), p->yk, nk, p->yn, n, &c->y) < 0 ||
+		acc_matrix(t, rec, p->om, m, p->on, n, &c->o) < 0 ||
+		(p->bias != NULL &&
+			acc_matrix(t, acc_as_sealed(p->bias), p->bm, m, p->bn, n, &c->bias) < 0))
 		return ACC_EUNSUP;
 	return 0;
 }
@@ -248,7 +134,7 @@ bias(struct acc_trial *t, struct check *c, size_t b)
 {
 	const struct acc_product *p = c->p;
 	bool same = p->m > 0 && p->bm[p->m - 1] == 0 && acc_neighbours(p->bn, p->n);
-	struct request w = {.vb = c->sj,
+	struct matrix_request w = {.vb = c->sj,
 		.wb = c->ones,
 		.ra = c->bias_i,
 		.ra2 = c->none,
@@ -260,7 +146,7 @@ bias(struct acc_trial *t, struct check *c, size_t b)
 		.nia = c->nii,
 		.keep_a = c->bi};
 	if (!same)
-		return pass(t, &c->bias, p->bb[b], &w);
+		return acc_matrix_pass(t, &c->bias, p->bb[b], &w);
 	const double *v = acc_window_at(&c->bias.w, p->bb[b] + p->bn[0], p->n);
 	if (v == NULL)
 		return acc_cannot(&t->r, c->bias.w.err);
@@ -332,7 +218,7 @@ static int
 batch(struct acc_trial *t, struct check *c, size_t b, const struct ruler *u)
 {
 	const struct acc_product *p = c->p;
-	struct request y1 = {.vb = c->sj,
+	struct matrix_request y1 = {.vb = c->sj,
 		.wb = c->ones,
 		.ra = c->yr,
 		.ra2 = c->ysize,
@@ -340,7 +226,7 @@ batch(struct acc_trial *t, struct check *c, size_t b, const struct ruler *u)
 		.ib = c->jj,
 		.nib = c->njj,
 		.keep_b = c->yj};
-	struct request x = {.vb = c->yr,
+	struct matrix_request x = {.vb = c->yr,
 		.wb = c->ysize,
 		.ra = c->right_i,
 		.ra2 = c->terms_i,
@@ -352,8 +238,11 @@ batch(struct acc_trial *t, struct check *c, size_t b, const struct ruler *u)
 		.ia = c->ii,
 		.nia = c->nii,
 		.keep_a = c->xi};
-	struct request y2 = {.va = c->xr, .wa = c->xsize, .rb = c->right_j, .rb2 = c->terms_j};
-	struct request o = {.vb = c->sj,
+	struct matrix_request y2 = {.va = c->xr,
+		.wa = c->xsize,
+		.rb = c->right_j,
+		.rb2 = c->terms_j};
+	struct matrix_request o = {.vb = c->sj,
 		.wb = c->ones,
 		.ra = c->left_i,
 		.ra2 = c->sq_i,
@@ -375,16 +264,17 @@ batch(struct acc_trial *t, struct check *c, size_t b, const struct ruler *u)
 	}
 	signs(c->si, p->m, b * 977);
 	signs(c->sj, p->n, b * 977 + 1);
-	if (pass(t, &c->y, p->yb[b], &y1) < 0)
+	if (acc_matrix_pass(t, &c->y, p->yb[b], &y1) < 0)
 		return ACC_EUNSUP;
 	for (size_t k = 0; k < p->nk; k++)
 		c->ysize[k] = sqrt(c->ysize[k]);
-	if (pass(t, &c->x, p->xb[b], &x) < 0)
+	if (acc_matrix_pass(t, &c->x, p->xb[b], &x) < 0)
 		return ACC_EUNSUP;
 	for (size_t k = 0; k < p->nk && !c->gradient; k++)
 		c->xsize[k] = sqrt(c->xsize[k]);
-	if ((!c->gradient && pass(t, &c->y, p->yb[b], &y2) < 0) ||
-		pass(t, &c->o, p->ob[b], &o) < 0 || (p->bias != NULL && bias(t, c, b) < 0))
+	if ((!c->gradient && acc_matrix_pass(t, &c->y, p->yb[b], &y2) < 0) ||
+		acc_matrix_pass(t, &c->o, p->ob[b], &o) < 0 ||
+		(p->bias != NULL && bias(t, c, b) < 0))
 		return ACC_EUNSUP;
 	compare(c, u, p->m, c->left_i, c->sq_i, c->right_i, c->terms_i, c->bias_i);
 	if (!c->gradient)
@@ -489,10 +379,10 @@ form(struct acc_trial *t, struct check *c, const struct choice *all, size_t b,
 		}
 	const size_t nii = unique(ii, n), njj = unique(jj, n);
 	double *x = acc_doubles(&t->r, nii * p->nk), *y = acc_doubles(&t->r, njj * p->nk);
-	struct request wx = {.ia = ii, .nia = nii, .keep_a = x};
-	struct request wy = {.ib = jj, .nib = njj, .keep_b = y};
-	if (x == NULL || y == NULL || pass(t, &c->x, p->xb[b], &wx) < 0 ||
-		pass(t, &c->y, p->yb[b], &wy) < 0)
+	struct matrix_request wx = {.ia = ii, .nia = nii, .keep_a = x};
+	struct matrix_request wy = {.ib = jj, .nib = njj, .keep_b = y};
+	if (x == NULL || y == NULL || acc_matrix_pass(t, &c->x, p->xb[b], &wx) < 0 ||
+		acc_matrix_pass(t, &c->y, p->yb[b], &wy) < 0)
 		return ACC_EUNSUP;
 	for (size_t k = 0; k < all->n; k++) {
 		const struct chosen *s = &all->list[k];
@@ -533,7 +423,7 @@ beside(struct acc_trial *t, struct check *c, const struct acc_held *held, const 
 	const double usual = LIMIT_STANDS_OUT * fmax(1, acc_err_max(u->err));
 	if (other == NULL || c->o.apart)
 		return 0;
-	if (matrix(t, other, c->p->om, c->p->m, c->p->on, c->p->n, &m) < 0)
+	if (acc_matrix(t, other, c->p->om, c->p->m, c->p->on, c->p->n, &m) < 0)
 		return ACC_EUNSUP;
 	m.w.held = held->other;
 	int rc = choose_all(t, c, &m, &all);
@@ -569,91 +459,4 @@ acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc
 		rc = batch(t, &c, b, &u);
 	left->n += p->nb * (p->m * p->n - c.nii * c.njj);
 	return rc == 0 ? beside(t, &c, held, &u, left) : rc;
-}
-
-int
-acc_product_gradient(struct acc_adjoint *a, const struct acc_product *p, bool of_x,
-	struct acc_product *out)
-{
-	struct acc_product q = *p;
-	const double *g = a->gout[0] == NULL ? NULL : a->gout[0]->v;
-	size_t each = of_x ? p->nb * p->m * p->nk : p->nb * p->nk * p->n;
-	if (g == NULL || each != a->x->n || (of_x && p->xfrom != NULL))
-		return ACC_EUNSUP;
-	q.bias = NULL;
-	if (of_x) { /* gx[i, k] = sum_j g[i, j] y[k, j] */
-		q.x = g;
-		q.n = p->nk;
-		q.nk = p->n;
-		q.ob = p->xb, q.om = p->xm, q.on = p->xk;
-		q.xb = p->ob, q.xm = p->om, q.xk = p->on;
-		q.yk = p->yn, q.yn = p->yk;
-	} else { /* gy[k, j] = sum_i x[i, k] g[i, j] */
-		q.y = g;
-		q.m = p->nk;
-		q.nk = p->m;
-		q.ob = p->yb, q.om = p->yk, q.on = p->yn;
-		q.xm = p->xk, q.xk = p->xm;
-		q.yb = p->ob, q.yk = p->om, q.yn = p->on;
-	}
-	*out = q;
-	return 0;
-}
-
-int
-acc_freivalds_gradient(struct acc_adjoint *a, const struct acc_product *p, bool of_x)
-{
-	struct acc_product q;
-	if (acc_product_gradient(a, p, of_x, &q) < 0)
-		return acc_cannot(&a->t->r, "too large to be recomputed");
-	return acc_freivalds(a->t, &q, a->held, sealed(a->gin->v), a->max, a->unit, a->work,
-		&a->err, &a->coarse, &a->forms, &a->left, &a->part);
-}
-
-static void
-add_line(const double *x, size_t n, double beta, size_t to, struct acc_sums *s)
-{
-	struct acc_line l = {.p = beta, .q = fabs(beta), .to = s->ref + to, .to2 = s->abs + to};
-	struct acc_line squares = {.p = 0,
-		.q = beta * beta,
-		.to = s->more + to,
-		.to2 = s->sq + to,
-		.add_square = true};
-	double none[2] = {0, 0};
-	acc_audit_row()->line(x, n, &l, none);
-	acc_audit_row()->line(x, n, &squares, none);
-	for (size_t j = 0; j < n; j++)
-		s->terms[to + j] = 2;
-}
-
-/* The gradient of what is added to a product: sums of the outputs' gradient, at its places. */
-int
-acc_freivalds_added(struct acc_adjoint *a, struct acc_sums *s)
-{
-	struct acc_trial *t = a->t;
-	const struct acc_product *p = &t->product;
-	const double *g = a->gout[0] == NULL ? NULL : a->gout[0]->v;
-	struct matrix m;
-	if (g == NULL || p->bias != a->x->v || p->m == 0 || p->n == 0)
-		return acc_cannot(&t->r, "too large to be recomputed");
-	if (matrix(t, sealed(g), p->om, p->m, p->on, p->n, &m) < 0)
-		return ACC_EUNSUP;
-	if (m.turned || m.apart)
-		return acc_cannot(&t->r, "too large to be recomputed");
-	bool plain = acc_neighbours(p->bn, p->n);
-	for (size_t b = 0; b < p->nb; b++)
-		for (size_t i = 0; i < p->m; i++) {
-			const double *line = acc_window_at(&m.w, p->ob[b] + p->om[i] + p->on[0],
-				p->n);
-			size_t to = p->bb[b] + p->bm[i];
-			if (line == NULL)
-				return acc_cannot(&t->r, m.w.err);
-			if (plain) {
-				add_line(line, p->n, p->beta, to + p->bn[0], s);
-				continue;
-			}
-			for (size_t j = 0; j < p->n; j++)
-				add_line(line + j, 1, p->beta, to + p->bn[j], s);
-		}
-	return 0;
 }

@@ -1,6 +1,7 @@
 /* torch.distributed.checkpoint: .metadata is a pickle that says which part of which tensor is
  * stored where; each part is a whole file of torch.save within a .distcp file. */
 #include "dump/weight/dcp.h"
+#include "dump/weight/dcp_part.h"
 #include "dump/weight/dcp_st.h"
 #include "dump/weight/dcp_stack.h"
 #include "dump/place.h"
@@ -29,17 +30,6 @@ struct dcp {
 	size_t nstored;
 	struct dcp_st st;
 	struct acc_err *e;
-};
-
-/* One part of one tensor. */
-struct part {
-	struct dcp *d;
-	struct acc_str fqn, name; /* of the tensor; of the part */
-	uint32_t ndim;
-	int64_t at[ACC_MAXDIM], size[ACC_MAXDIM], whole[ACC_MAXDIM];
-	bool only;  /* it is all of the tensor */
-	bool again; /* the same part as another */
-	unsigned n; /* leaves that were seen */
 };
 
 static int
@@ -165,7 +155,7 @@ note_all(struct dcp *d, const struct acc_py *data)
 /* --- tensors --- */
 
 static int
-name_part(struct part *p, struct acc_str fqn)
+name_part(struct dcp_part *p, struct acc_str fqn)
 {
 	p->fqn = fqn;
 	p->name = acc_dump_weight_part(&p->d->mem, fqn, p->at, p->size, p->only ? 0 : p->ndim);
@@ -174,7 +164,7 @@ name_part(struct part *p, struct acc_str fqn)
 
 /* What is known of a part that cannot be read. */
 static int
-put_bad(struct part *p, struct acc_str file, const struct acc_err *why)
+put_bad(struct dcp_part *p, struct acc_str file, const struct acc_err *why)
 {
 	struct acc_ref ref = {.dtype = ACC_NODTYPE, .ndim = p->ndim};
 	memcpy(ref.shape, p->size, p->ndim * sizeof *p->size);
@@ -193,7 +183,7 @@ put_bad(struct part *p, struct acc_str file, const struct acc_err *why)
 static int
 part_leaf(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct acc_err *e)
 {
-	struct part *p = arg;
+	struct dcp_part *p = arg;
 	if (p->n++ > 0 || l->value_type != NULL)
 		return acc_fail(e, ACC_EFORMAT, "a part that is not one tensor");
 	if (l->err == NULL && (l->ref->ndim != p->ndim || memcmp(l->ref->shape, p->size,
@@ -211,7 +201,7 @@ part_leaf(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct ac
 
 /* Parts in safetensors: all that a rank has written is one such file. 0: it is none. */
 static int
-read_st(struct part *p, const struct stored *s, struct acc_str fqn, struct acc_err *bad)
+read_st(struct dcp_part *p, const struct stored *s, struct acc_str fqn, struct acc_err *bad)
 {
 	const struct acc_st_tensor *t;
 	struct acc_file_info info;
@@ -238,7 +228,7 @@ read_st(struct part *p, const struct stored *s, struct acc_str fqn, struct acc_e
 }
 
 static int
-read_part(struct part *p, const struct stored *s, struct acc_str fqn)
+read_part(struct dcp_part *p, const struct stored *s, struct acc_str fqn)
 {
 	struct acc_err bad = {0};
 	int st = s->changed ? 0 : read_st(p, s, fqn, &bad);
@@ -271,97 +261,12 @@ read_part(struct part *p, const struct stored *s, struct acc_str fqn)
 	return bad.code == 0 ? rc : put_bad(p, s->file, &bad);
 }
 
-static bool
-overlap(const struct part *p, const struct part *q)
-{
-	for (uint32_t i = 0; i < p->ndim; i++)
-		if (p->at[i] + p->size[i] <= q->at[i] || q->at[i] + q->size[i] <= p->at[i])
-			return false;
-	return true;
-}
-
-/* By where they begin along this axis, then along the others. */
-struct order {
-	const struct part *p;
-	uint32_t axis;
-};
-
 static int
-by_begin(const void *x, const void *y, void *arg)
-{
-	const struct order *o = arg;
-	const struct part *a = &o->p[*(const uint32_t *)x], *b = &o->p[*(const uint32_t *)y];
-	if (a->at[o->axis] != b->at[o->axis])
-		return a->at[o->axis] < b->at[o->axis] ? -1 : 1;
-	for (uint32_t i = 0; i < a->ndim; i++)
-		if (a->at[i] != b->at[i])
-			return a->at[i] < b->at[i] ? -1 : 1;
-	return 0;
-}
-
-/* Does a part overlap one behind it? What stands at the same place, empty parts mostly, is one. */
-static const char *
-sweep(struct part *p, const uint32_t *at, uint32_t n, const struct order *o)
-{
-	enum { MOST = 1 << 24 };
-	uint32_t left = MOST;
-	for (uint32_t i = 0; i < n; i++) {
-		struct part *a = &p[at[i]];
-		for (uint32_t k = i + 1; k < n && !a->again; k++) {
-			struct part *b = &p[at[k]];
-			bool here = memcmp(a->at, b->at, a->ndim * sizeof *a->at) == 0;
-			if (b->at[o->axis] >= a->at[o->axis] + a->size[o->axis] && !here)
-				break;
-			if (here && memcmp(a->size, b->size, a->ndim * sizeof *a->size) == 0)
-				b->again = true;
-			else if (overlap(a, b))
-				return "parts of its tensor overlap";
-			if (left-- == 0)
-				return "its tensor has too many parts";
-		}
-	}
-	return NULL;
-}
-
-/* Why the parts do not make up the tensor, each element once, as torch checks before it writes; NULL: they
- * do. */
-static int
-make_up(struct part *p, uint32_t n, const int64_t *whole, uint32_t ndim, const char **why,
-	struct acc_err *e)
-{
-	uint64_t all, sum = 0, k;
-	struct order o = {.p = p};
-	uint32_t *at = calloc((size_t)n + 1, sizeof *at);
-	if (at == NULL)
-		return acc_nomem(e);
-	for (uint32_t i = 0; i < n; i++)
-		at[i] = i;
-	/* The axis that is cut most leaves least to look at. */
-	for (uint32_t d = 1; d < ndim && n > 0; d++)
-		if (p[0].size[d] > 0 && p[0].size[o.axis] > 0 &&
-			whole[d] / p[0].size[d] > whole[o.axis] / p[0].size[o.axis])
-			o.axis = d;
-	*why = acc_count(whole, ndim, &all) ? NULL : "its tensor is too large";
-	if (*why == NULL && ndim > 0) {
-		qsort_r(at, n, sizeof *at, by_begin, &o);
-		*why = sweep(p, at, n, &o);
-	}
-	for (uint32_t i = 0; i < n && *why == NULL; i++)
-		if (!p[i].again && (!acc_count(p[i].size, ndim, &k) || k > all - sum))
-			*why = "parts of its tensor overlap";
-		else if (!p[i].again)
-			sum += k;
-	if (*why == NULL && sum != all)
-		*why = "parts of its tensor are missing";
-	free(at);
-	return 0;
-}
-
-static int
-chunk(struct dcp *d, const struct acc_py *x, const int64_t *whole, uint32_t ndim, struct part *p)
+chunk(struct dcp *d, const struct acc_py *x, const int64_t *whole, uint32_t ndim,
+	struct dcp_part *p)
 {
 	uint32_t na, ns;
-	*p = (struct part){.d = d, .ndim = ndim, .only = true};
+	*p = (struct dcp_part){.d = d, .ndim = ndim, .only = true};
 	if (!is(x, "ChunkStorageMetadata") || !dims(get(x, "offsets"), p->at, &na) ||
 		!dims(get(x, "sizes"), p->size, &ns) || na != ndim || ns != ndim)
 		return malformed(d, "a chunk");
@@ -375,7 +280,7 @@ chunk(struct dcp *d, const struct acc_py *x, const int64_t *whole, uint32_t ndim
 }
 
 static int
-read_chunk(struct part *p, struct acc_str fqn, const char *why)
+read_chunk(struct dcp_part *p, struct acc_str fqn, const char *why)
 {
 	struct acc_err bad = {0};
 	int rc = name_part(p, fqn);
@@ -402,7 +307,7 @@ read_tensor(struct dcp *d, struct acc_str fqn, const struct acc_py *meta)
 		return malformed(d, "a tensor");
 	if (chunks->n > (1 << 20))
 		return malformed(d, "a million parts");
-	struct part *p = calloc(chunks->n + 1, sizeof *p);
+	struct dcp_part *p = calloc(chunks->n + 1, sizeof *p);
 	if (p == NULL)
 		return acc_nomem(d->e);
 	int rc = 0;
@@ -410,7 +315,7 @@ read_tensor(struct dcp *d, struct acc_str fqn, const struct acc_py *meta)
 		rc = chunk(d, chunks->item[i], whole, ndim, &p[i]);
 	const char *why = NULL;
 	if (rc == 0)
-		rc = make_up(p, chunks->n, whole, ndim, &why, d->e);
+		rc = acc_dcp_make_up(p, chunks->n, whole, ndim, &why, d->e);
 	for (uint32_t i = 0; i < chunks->n && rc == 0; i++)
 		if (!p[i].again)
 			rc = read_chunk(&p[i], fqn, why);
