@@ -136,7 +136,7 @@ forward() { # device, bench: "how device's op call, bench's" of the forward outp
 	run -0 accfirstbad --no-audit "$U/accum-pairs.acc.gz"
 }
 
-@test "two programs whose forward pass ends otherwise are not clean, though nothing is named" {
+@test "two programs are not clean where results at the end of the forward pass differ, though nothing is named" {
 	# Without a statistic of each tensor nothing shows where they part.
 	gunzip -c "$U/resnet-same-pairs.acc.gz" | LC_ALL=C sed 's/s\.norm/s.nxrm/g' >pairs
 	run -1 sh -c "accfirstbad --no-audit pairs | accfmt"

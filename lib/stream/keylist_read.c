@@ -19,6 +19,20 @@ keep_last(struct acc_last *last, const uint8_t *q, uint32_t n, struct acc_words 
 	return w;
 }
 
+/* It becomes field g of a record, and the last under its key unless `keep` is false. Where its bytes are then. */
+static inline const uint8_t *
+put_value(struct acc_field *g, struct acc_last *last, bool keep, const uint8_t *q, uint32_t n,
+	struct acc_words w)
+{
+	if (keep)
+		w = keep_last(last, q, n, w);
+	q = keep && last->have ? last->raw : q;
+	acc_words_put(&g->v, w);
+	g->raw = q;
+	g->nraw = n;
+	return q;
+}
+
 /* A value of another form than the commonest. */
 static int
 take_other(struct acc_cursor *c, struct acc_field *g, struct acc_last *last, bool keep,
@@ -33,12 +47,7 @@ take_other(struct acc_cursor *c, struct acc_field *g, struct acc_last *last, boo
 	const uint32_t n = (uint32_t)(c->p + c->at - q);
 	const bool array = v.type == ACC_V_INTS || v.type == ACC_V_TEXTS;
 	memcpy(&w, &v, sizeof w);
-	if (keep)
-		w = keep_last(last, q, n, w);
-	q = keep && last->have ? last->raw : q;
-	acc_words_put(&g->v, w);
-	g->raw = q;
-	g->nraw = n;
+	q = put_value(g, last, keep, q, n, w);
 	if (!array)
 		return 1;
 	/* Its elements stand as long as the bytes. */
@@ -53,8 +62,7 @@ take_other(struct acc_cursor *c, struct acc_field *g, struct acc_last *last, boo
 	return 1;
 }
 
-/* The value that stands here becomes field g of a record, and the last under its key unless `keep` is
- * false. */
+/* The value that stands here: see put_value. */
 static inline int
 take_value(struct acc_cursor *c, struct acc_field *g, struct acc_last *last, bool keep,
 	struct acc_arena *m)
@@ -67,12 +75,7 @@ take_value(struct acc_cursor *c, struct acc_field *g, struct acc_last *last, boo
 	if (n == 0)
 		return take_other(c, g, last, keep, m);
 	c->at += n;
-	if (keep)
-		w = keep_last(last, q, n, w);
-	q = keep && last->have ? last->raw : q;
-	acc_words_put(&g->v, w);
-	g->raw = q;
-	g->nraw = n;
+	put_value(g, last, keep, q, n, w);
 	return 1;
 }
 
