@@ -6,7 +6,6 @@ from . import Recording
 
 
 def record(model, inputs, folder):
-    backend = keras.backend.backend()
     array = lambda x: np.asarray(keras.ops.convert_to_numpy(x))
     plain = keras.layers.Layer.__call__
 

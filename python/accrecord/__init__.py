@@ -241,7 +241,7 @@ def ints(values):
     return (c_int64 * len(values))(*values)
 
 
-_lacking = set()
+_lacking: "set[str]" = set()
 
 
 def lacking(what):
