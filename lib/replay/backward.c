@@ -288,6 +288,30 @@ is_turned(const struct acc_adjoint *fresh, struct acc_str mode, struct acc_adjoi
 	return true;
 }
 
+/* msprobe writes the gradients of a primitive of MindSpore from the last to the first. Where shapes fit either way, is this one
+ * that of the input at the other end? Then *a is what that gave. */
+static bool
+is_reversed(const struct acc_adjoint *fresh, const struct inputs *in, const struct input *x,
+	struct acc_adjoint *a)
+{
+	struct acc_trial *t = fresh->t;
+	const uint32_t at = (uint32_t)(x - in->list), n = t->j->bwd.nout;
+	if (!acc_str_starts(t->j->op, "Primitive.") || n < 2 || at >= n || n - 1 - at >= in->n ||
+		n - 1 - at == at || t->large || fresh->shared != NULL)
+		return false;
+	const struct input *y = &in->list[n - 1 - at];
+	if (!same_shape(&x->h->d, &y->h->d))
+		return false;
+	struct acc_adjoint again = *fresh;
+	again.x = &y->h->d;
+	again.name = acc_arena_copy(t->r.mem, y->name.p, y->name.n);
+	if (again.name == NULL || test(&again, y->mode) < 0 ||
+		acc_far_off(&again.err, acc_unit_low(again.unit)))
+		return false;
+	*a = again;
+	return true;
+}
+
 const char acc_skip_again[] = "a gradient of its gradients was taken, too: it is that of both";
 
 static void
@@ -331,7 +355,7 @@ one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by
 	else if (test(&a, x->mode) < 0)
 		v->skip = t->r.why;
 	bool far = v->skip == NULL && acc_far_off(&a.err, v->low) &&
-		   !is_turned(&fresh, x->mode, &a);
+		   !is_turned(&fresh, x->mode, &a) && (by_pos || !is_reversed(&fresh, in, x, &a));
 	if (far && t->j->again)
 		v->skip = acc_skip_again;
 	else if (far && t->formed != NULL)
