@@ -16,6 +16,9 @@
 enum { PARAMS = 64, ELEMENTS = 1 << 20, GRADIENTS = 256, READ = 1 << 28 };
 /* The one behind the nearest is so many times as far. */
 enum { NEXT = 4 };
+/* A step leads the other's way: the least square of the cosine, by half, and how many times what chance leaves. */
+#define ALONG 0.5
+enum { CHANCE = 6 };
 struct step {
 	uint32_t old[PARAMS], grad[PARAMS], new[PARAMS], n; /* items of the bench's call */
 	uint32_t agree, differ;
@@ -178,11 +181,27 @@ factor_of(const double *old, const double *a, const double *b, uint64_t n, doubl
 	return is && (before == 0 || fabs(f - before) <= 0.01 * fabs(before)) ? f : NAN;
 }
 
+/* Do the two steps lead the same way, as those of n elements do not by chance? The cosine of two that have nothing to do
+ * with each other is 0, give or take the root of 1/n. */
+static bool
+is_along(const double *old, const double *a, const double *b, uint64_t n)
+{
+	double ab = 0, aa = 0, bb = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		ab += (a[i] - old[i]) * (b[i] - old[i]);
+		aa += (a[i] - old[i]) * (a[i] - old[i]);
+		bb += (b[i] - old[i]) * (b[i] - old[i]);
+	}
+	return ab > 0 && ab * ab > ALONG * aa * bb &&
+	       (double)n * ab * ab > CHANCE * CHANCE * aa * bb;
+}
+
 /* The device's parameter to which the bench's step leads from `old`, times some number: a step that is many times as
- * large leads away from both weights. *at: its item. NULL: there is none. */
+ * large leads away from both weights. Where the gradient is not known, the way alone tells. *at: its item. NULL: there is
+ * none. */
 static double *
 along(struct acc_case *c, struct step *s, uint32_t like, const double *old, const double *new,
-	uint64_t n, uint32_t *at)
+	uint64_t n, bool known, uint32_t *at)
 {
 	const struct acc_call *k = &c->call[c->item[like].call];
 	uint32_t seen = 0;
@@ -196,7 +215,8 @@ along(struct acc_case *c, struct step *s, uint32_t like, const double *old, cons
 		s->read += n;
 		seen++;
 		double *v = acc_read_elements(c, i, "a.", n, ELEMENTS, &quiet);
-		if (v != NULL && factor_of(old, v, new, n, 0) > 0) {
+		if (v != NULL &&
+			(known ? factor_of(old, v, new, n, 0) > 0 : is_along(old, v, new, n))) {
 			*at = i;
 			return v;
 		}
@@ -239,8 +259,8 @@ compare(struct acc_case *c, struct step *s, uint32_t i, struct acc_err *e)
 			if (at != ACC_NOCALL && least <= LIMIT_UPDATE_NEAR && next > NEXT * least)
 				own = acc_read_elements(c, at, "a.", n, ELEMENTS, e);
 		}
-		if (own == NULL && known && n > 1)
-			own = along(c, s, s->old[i], old, new, n, &at);
+		if (own == NULL && n > 1)
+			own = along(c, s, s->old[i], old, new, n, known, &at);
 	}
 	double off = NAN, tenth = NAN;
 	if (own != NULL)
@@ -286,6 +306,9 @@ find(struct acc_case *c, const char *key, uint32_t segment, struct step *s, stru
 			continue;
 		if (acc_case_record(c, it, &r, e) < 0)
 			return e->code;
+		/* What is one tensor on the device may be one of several calls of the bench. */
+		if (!acc_str_is(acc_get_text(r, "b.", "key"), key))
+			continue;
 		struct acc_str pos = acc_get_text(r, "b.", "pos");
 		const char *dot = pos.n == 0 ? NULL : memchr(pos.p, '.', pos.n);
 		if (dot == NULL && acc_is_output(it) && acc_str_int(pos, &at) && at >= 0 &&
