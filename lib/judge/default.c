@@ -160,7 +160,7 @@ acc_bench_argument(struct scan *s, uint32_t call, const struct acc_rec *device, 
 }
 
 int
-acc_judge_defaults(struct scan *s, uint32_t call, double worst)
+acc_other_default(struct scan *s, uint32_t call, uint32_t *item)
 {
 	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
@@ -193,9 +193,18 @@ acc_judge_defaults(struct scan *s, uint32_t call, double worst)
 				  is_same(x, number_of(bench), is_axis(name), (uint32_t)ndim);
 		if (bench != NULL ? isnan(x) || same : rc > 0 || !other)
 			continue;
-		return acc_suspect_argument(s, i, fmin(LIMIT_CERTAIN, worst), INFINITY);
+		*item = i;
+		return 1;
 	}
 	return 0;
+}
+
+int
+acc_judge_defaults(struct scan *s, uint32_t call, double worst)
+{
+	uint32_t item;
+	const int rc = acc_other_default(s, call, &item);
+	return rc > 0 ? acc_suspect_argument(s, item, fmin(LIMIT_CERTAIN, worst), INFINITY) : rc;
 }
 
 struct acc_str

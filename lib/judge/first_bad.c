@@ -510,6 +510,8 @@ judge(struct acc_case *c, struct acc_err *e)
 				: out != ACC_NOCALL ? s.suspect[out].item
 						    : ACC_NOCALL,
 				e);
+		if (rc == 0 && named == NULL && out == ACC_NOCALL)
+			rc = acc_say_quiet(&s, e);
 		if (rc == 0)
 			rc = acc_say_bench(&s, e);
 		if (rc == 0)

@@ -18,6 +18,8 @@ int acc_judge_args(struct scan *s, uint32_t call, double unit, double worst, con
 /* Of two frameworks, of which one has kernels: arguments that are not what the other one takes where they are not
  * given. */
 int acc_judge_defaults(struct scan *s, uint32_t call, double worst);
+/* 1 with the first of them; 0; < 0. */
+int acc_other_default(struct scan *s, uint32_t call, uint32_t *item);
 
 /* --- output.c; each 0 or < 0 --- */
 /* An output that was compared; worst gets its margin, if that is larger. */

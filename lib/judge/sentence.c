@@ -306,7 +306,9 @@ acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 	} else if (x->role == ROLE_ARG && it->sides != 3)
 		text = or_default(s, x, r,
 			acc_say(acc_mem(s),
-				it->sides == 1
+				x->witness == ACC_WITNESS_quiet_argument
+					? "%s: %s is %s on the device and not given on the bench"
+				: it->sides == 1
 					? "%s: %s is %s on the device and not given on the bench; what both make is"
 					  " right for what they are given"
 					: "%s: %s is %s on the bench and not given on the device; what both make is"

@@ -49,6 +49,10 @@ double acc_end_limit(double unit, uint32_t calls);
  * the item `said` (ACC_NOCALL: none) a finding tells already. */
 int acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e);
 
+/* --- quiet.c --- */
+/* The warning about arguments that differ, where nothing is named and no output is off by more than rounding explains. */
+int acc_say_quiet(struct scan *s, struct acc_err *e);
+
 /* --- angle.c --- */
 /* Where nothing else is named: 1 with a finding, and its call, if positions or angles are rounded to 16 bits on the
  * device alone, and a sine or cosine takes others; 0; < 0. */

@@ -81,6 +81,8 @@
 		"what the ranks of one side join, those of the other do, too") \
 	WITNESS(other_constant, PROGRAMS, NOTHING, DOUBTS, \
 		"a number that no op call makes is the same on both sides") \
+	WITNESS(quiet_argument, GIVEN, NOTHING, DOUBTS, \
+		"an argument that has a default is the same on both sides, though rounding hides what it does") \
 	WITNESS(few_levels, PROGRAMS, NOTHING, EXCUSES, \
 		"weights of few levels make others of all that two programs could be paired by") \
 	WITNESS(computed_otherwise, PROGRAMS, NOTHING, EXCUSES, \
