@@ -209,6 +209,20 @@ put_other(struct acc_rec *one, const struct acc_rec *pair, const char *side)
 	return rc;
 }
 
+/* The sources of a record, of both sides. */
+static int
+give_sources(struct acc_recompute *t, uint32_t item, struct acc_err *e)
+{
+	const struct acc_item *it = &t->c->item[item];
+	int rc = 0;
+	for (int s = 0; s < 2 && rc == 0; s++) {
+		struct acc_rec *r;
+		if ((it->sides & 1 << s) != 0 && (rc = acc_case_record(t->c, it, &r, e)) == 0)
+			rc = acc_recompute_source(t, acc_get_text(r, prefix[s], "src"), e);
+	}
+	return rc;
+}
+
 static int
 give(struct acc_recompute *t, uint32_t item, struct acc_err *e)
 {
@@ -216,13 +230,6 @@ give(struct acc_recompute *t, uint32_t item, struct acc_err *e)
 	struct acc_rec *r;
 	int rc = acc_case_record(t->c, it, &r, e);
 	const bool beside = rc == 0 && is_beside(it, r);
-	/* Both before the first record of a call: they stand between none of them. */
-	for (int s = 0; s < 2 && rc == 0; s++)
-		if ((it->sides & 1 << s) != 0) {
-			rc = acc_recompute_source(t, acc_get_text(r, prefix[s], "src"), e);
-			if (rc == 0)
-				rc = acc_case_record(t->c, it, &r, e);
-		}
 	if (rc == 0 && acc_recompute_split(r, prefix[t->side], &t->one) < 0)
 		rc = acc_nomem(e);
 	if (rc == 0 && beside && put_other(&t->one, r, prefix[!t->side]) < 0)
@@ -251,14 +258,16 @@ static int
 give_call(struct acc_recompute *t, uint32_t call, struct acc_err *e)
 {
 	const struct acc_call *k = &t->c->call[call];
-	const bool whole = is_whole(t, call);
+	const uint32_t n = is_whole(t, call) ? k->last - k->first + 1 : 0;
 	int rc = 0;
-	for (uint32_t i = k->first; i <= k->last && rc == 0 && whole; i++) {
-		const struct acc_item *it = &t->c->item[i];
+	/* All sources stand before the first record of a call: between two of them they end it. */
+	for (uint32_t i = 0; i < 2 * n && rc == 0; i++) {
+		const uint32_t at = k->first + i % n;
+		const struct acc_item *it = &t->c->item[at];
 		bool wanted = it->call == call && (it->sides & 1 << t->side) != 0 &&
 			      (it->kind == ACC_ITEM_TENSOR || it->kind == ACC_ITEM_ARG);
 		if (wanted)
-			rc = give(t, i, e);
+			rc = i < n ? give_sources(t, at, e) : give(t, at, e);
 	}
 	return rc;
 }
