@@ -81,9 +81,8 @@ drop_constants(const struct parting *p, struct part_side *d, struct acc_err *e)
 	return rc;
 }
 
-/* The largest value that a step gives. NULL: none. */
-static const struct part_value *
-given_by(const struct part_side *d, uint32_t step)
+const struct part_value *
+acc_part_given_by(const struct part_side *d, uint32_t step)
 {
 	const struct part_value *found = NULL;
 	for (uint32_t i = 0; step != ACC_NOCALL && i < d->step[step].n; i++) {
@@ -164,8 +163,8 @@ measure(struct parting *p, bool heads)
 	if (heads)
 		find_heads(p, head);
 	for (int s = 0; s < 2; s++)
-		out[s] = heads                     ? given_by(&p->side[s], head[s])
-			 : p->end[s] == ACC_NOCALL ? given_by(&p->side[s], p->side[s].end)
+		out[s] = heads                     ? acc_part_given_by(&p->side[s], head[s])
+			 : p->end[s] == ACC_NOCALL ? acc_part_given_by(&p->side[s], p->side[s].end)
 						   : acc_part_taken(&p->side[s], p->end[s]);
 	if (p->empty)
 		out[ACC_A] = computed(p);
@@ -451,8 +450,8 @@ acc_part_is_long(const struct parting *p)
 bool
 acc_part_is_plain(const struct parting *p)
 {
-	const struct part_value *x = given_by(&p->side[ACC_A], p->side[ACC_A].end),
-				*y = given_by(&p->side[ACC_B], p->side[ACC_B].end);
+	const struct part_value *x = acc_part_given_by(&p->side[ACC_A], p->side[ACC_A].end),
+				*y = acc_part_given_by(&p->side[ACC_B], p->side[ACC_B].end);
 	return p->low || (x != NULL && y != NULL && isfinite(acc_part_off(x, y)));
 }
 

@@ -129,7 +129,14 @@ int acc_part_begins(const struct parting *p, uint32_t *call, struct acc_err *e);
 /* Which op call of a stretch is named: p->named, p->lacks. 0 or < 0. */
 int acc_part_name(struct parting *p, struct acc_err *e);
 
+/* --- parting_other.c --- */
+/* Of two frameworks, where nothing is named and the passes end otherwise: 1 with a finding, and the bench's call, if one
+ * thing changed makes its end the device's; or *chosen, a suspected argument of what ends in another shape. 0 or < 0. */
+int acc_part_other_end(struct scan *s, uint32_t *chosen, uint32_t *call, struct acc_err *e);
+
 /* --- parting.c --- */
+/* The largest value that a step gives. NULL: none. */
+const struct part_value *acc_part_given_by(const struct part_side *d, uint32_t step);
 /* Is a step of the device the partner of a call of the bench, by its weight, whatever else it takes? */
 bool acc_part_has_weight(const struct parting *p, uint32_t step);
 /* Of two programs, mark the forward calls behind which values agree again: s->cleared. 0 or < 0. */

@@ -320,6 +320,7 @@ numbers(const struct attempt *a)
 		{"gamma", "norm", "the weight is missing"},
 		{"weight", "loss", "the weights of the classes are missing"},
 		{"pos_weight", "loss", "pos_weight is missing"}};
+	static const double usual_smoothing[] = {0.1, 0.05, 0.2};
 	struct acc_replay *r = &a->t->r;
 	double smooth = 0;
 	for (size_t i = 0; i < sizeof word / sizeof *word; i++)
@@ -343,6 +344,11 @@ numbers(const struct attempt *a)
 	if (acc_try_has(r, "label_smoothing") && acc_arg_float(r, "label_smoothing", &smooth) > 0 &&
 		smooth > 0 && acc_try_number(a, "label_smoothing", 0))
 		return "label smoothing is missing";
+	for (size_t i = 0; i < sizeof usual_smoothing / sizeof *usual_smoothing && smooth == 0 &&
+			   acc_try_has(r, "label_smoothing");
+		i++)
+		if (acc_try_number(a, "label_smoothing", usual_smoothing[i]))
+			return acc_say(r->mem, "as if label_smoothing were %g", usual_smoothing[i]);
 	if (transposed(a, "weight") || transposed(a, "mat2"))
 		return "the second operand is transposed";
 	return NULL;
