@@ -158,6 +158,14 @@ bool acc_part_is_within(const struct parting *p, uint32_t call);
 /* Is it one of the stretch, and all that it takes agrees? */
 bool acc_part_is_first(const struct parting *p, uint32_t call);
 
+/* --- substitute_args.c --- */
+/* The first step of the stretch that computes; ACC_NOCALL: none. */
+uint32_t acc_part_first_step(const struct parting *p, int side);
+/* "; eps of A is 1e-07, of B it is 1e-05", of the two first steps that do the same; *step: the device's. *text stays NULL: nothing
+ * differs. 0 or < 0. */
+int acc_part_compare_first(struct scan *s, const struct parting *p, uint32_t *step,
+	const char **text, struct acc_err *e);
+
 /* --- substitute.c --- */
 /* Which call of the bench in the stretch gives what one of the device there does, if one argument is changed:
  * "; ...", or ""; *step: the latter, or ACC_NOCALL; *leads: the bench has nothing that computes before it. 0 or < 0. */

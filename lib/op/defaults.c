@@ -53,6 +53,9 @@ static const struct acc_default rows[] = {
 	{MINDSPORE, "ops.std", STD, "unbiased", "False"},
 	{MINDSPORE, "nn.SmoothL1Loss", "smooth_l1_loss", "reduction", "none"},
 	{MINDSPORE, "nn.Conv2d", "conv1d conv", "padding", "same"},
+	/* torch's is the size of the window. */
+	{MINDSPORE, "nn.MaxPool2d", "max_pool2d", "stride", "1"},
+	{MINDSPORE, "nn.AvgPool2d", "avg_pool2d", "stride", "1"},
 	/* Its epsilon, 1e-4, is of the square. */
 	{MINDSPORE, "ops.L2Normalize", "normalize", "eps", "0.01"},
 	{MINDSPORE, "ops.LRN", "local_response_norm", "beta", "0.5"},
