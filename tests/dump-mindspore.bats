@@ -880,3 +880,62 @@ rows() { # dump, name of the expectation
 	[[ $output == *"audit: nothing could be audited, of 1 output: an argument is not understood (1)" ]]
 	[[ $output != *"fails recomputation"* ]]
 }
+
+@test "mindspore 2.10: an argument that rounding hides is told, and accuses nobody" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xJf "$DATA/ms_twelfth.tar.xz"
+	local fault said
+	while read -r fault said; do
+		run -0 accdiff "ports12/amp/$fault/device" ports12/amp/bench
+		[[ $output == *"$said; rounding hides what it does"* ]] || { echo "$output"; return 1; }
+		run -0 accdiff --no-rule=quiet_argument "ports12/amp/$fault/device" ports12/amp/bench
+		[[ $output != *"rounding hides"* ]]
+	done <<-'END'
+		eps LayerNorm_LayerNorm-op0: keyword eps is 1e-07 on the device and 1e-05 on the bench; nn.LayerNorm of MindSpore 2.10.0 has 1e-07 by default; 0.99 where the limit is 0
+		gelu GELU_GeLU-op0: keyword approximate is 'tanh' on the device and not given on the bench; nn.GELU of MindSpore 2.10.0 has tanh by default
+	END
+	run -0 accdiff ports12/amp/right/device ports12/amp/bench
+	[[ $output != *"rounding hides"* ]]
+}
+
+@test "mindspore 2.10: gradients that nobody unscaled, or cut, are found by the way of the step" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xJf "$DATA/ms_twelfth.tar.xz"
+	run -0 accdiff ports12/scaled/right/device ports12/scaled/bench
+	for x in scaled/unscaled globe/none; do
+		run -1 accdiff "ports12/$x/device" "ports12/${x%/*}/bench"
+		[[ $output == *"SGD.Default_opt-SGD_SGD-op0: the weights become others: of "*"what scales or clips them?"* ]] || { echo "$output"; return 1; }
+	done
+}
+
+@test "mindspore 2.10: a pass that ends otherwise is accused where an argument explains it" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xJf "$DATA/ms_twelfth.tar.xz"
+	local x said
+	for x in wordatt nbeats skipgram; do
+		run -0 accdiff "ports12/$x/right/device" "ports12/$x/bench"
+	done
+	while read -r x said; do
+		run -1 accdiff "ports12/$x/device" "ports12/${x%/*}/bench"
+		[[ $output == *"$said"* ]] || { echo "$x: $output"; return 1; }
+	done <<-'END'
+		wordatt/smooth the forward pass ends in another value than in Functional.cross_entropy.0.forward on the bench, off by 0.017 of it; the bench's call gives the same if one thing is changed: as if label_smoothing were 0.1
+		nbeats/reduction SmoothL1Loss-op0: keyword reduction is 'none' on the device and not given on the bench
+		pools/max what MaxPool.Default_pool1-MaxPool2d_MaxPool-op0 gives is as if its stride were 1; nn.MaxPool2d of MindSpore 2.10.0 has 1 by default
+		pools/avg stride of AvgPool.Default_pool2-AvgPool2d_AvgPool-op0 is 1, 1, of Functional.avg_pool2d.0.forward it is 2
+		skipgram/mean ReduceMean.Default_ReduceMean-op0: here the two programs part
+		skipgram/rows Gather.Default_ctx-Embedding_Gather-op0: here the two programs part
+		outer/same Conv2D.Default_conv1-Conv2d_Conv2D-op0: with what follows it makes up Functional.conv2d.0.forward of the bench
+	END
+}
+
+# Behaviour ms-coarse-functions.
+@test "msprobe's gradients from the last to the first, of one shape; the law of a logarithm where no device is told" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xJf "$DATA/ms_twelfth.tar.xz"
+	run -0 accdiff ports12/m/segform/right/device ports12/m/segform/bench
+	accdump-read ports12/m/segform/right/device | accaudit | accfmt --json | jq -es 'map(select(.key == "Primitive.matmul.MatMul.1.backward" and
+		.io == "out")) | length == 2 and all(."audit.ok")'
+	run -0 accdiff ports12/m/gauss/right/device ports12/m/gauss/bench
+	[[ $output == *"1 output is within what the formula of one side rounds to, first Functional.log.0.forward: "*"(ms-coarse-functions)"* ]]
+}

@@ -248,6 +248,18 @@ acc_part_has_weight(const struct parting *p, uint32_t step)
 	return weights > 0 && taken > weights && acc_part_computes(p, ACC_A, step);
 }
 
+/* Does a step of the device take a weight of both sides, as a table of which it picks rows? */
+static bool
+takes_weight(const struct parting *p, uint32_t step)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	const struct part_step *s = &a->step[step];
+	for (uint32_t i = s->value; i < s->value + s->n; i++)
+		if (acc_part_is_weight(p, &a->value[i]))
+			return true;
+	return false;
+}
+
 static void
 count(struct parting *p)
 {
@@ -266,10 +278,12 @@ count(struct parting *p)
 			p->last = i;
 		}
 	}
-	for (uint32_t i = 0;
-		p->first != ACC_NOCALL && i < p->first && acc_part_has_weight(p, p->first); i++)
+	for (uint32_t i = 0; p->first != ACC_NOCALL && i < p->first; i++)
 		if (p->side[ACC_A].step[i].in && p->side[ACC_A].step[i].first &&
-			!p->side[ACC_A].step[p->first].first) /* other numbers were picked before */
+			!p->side[ACC_A]
+				 .step[p->first]
+				 .first && /* other numbers were picked before */
+			(acc_part_has_weight(p, p->first) || takes_weight(p, i)))
 			p->first = i;
 }
 

@@ -132,7 +132,7 @@ acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, stru
 	const int rc = acc_substitute_within(s, p, &step, &leads, &changed, e);
 	if (rc < 0)
 		return rc;
-	leads &= p->moved == ACC_NOCALL && p->lacks == ACC_NOCALL;
+	leads &= p->moved == ACC_NOCALL;
 	/* Of a call behind others of the stretch, what these do may be what the argument explains; not of the bench's
 	 * first, which the device writes out. */
 	const bool own = step != ACC_NOCALL &&

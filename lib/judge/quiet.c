@@ -44,10 +44,11 @@ differing(struct scan *s, uint32_t call, uint32_t *item)
 		return s->e->code;
 	if (acc_case_record(c, &c->item[*item], &r, s->e) < 0)
 		return s->e->code;
-	const struct acc_str op = acc_get_text(r, "a.", "op"),
-			     name = acc_default_name(op, acc_get_text(r, "a.", "pos"));
-	/* What is padded is the same in many words. */
-	return !acc_op_writes_later(op, name) && !acc_str_is(name, "padding");
+	int64_t place;
+	const struct acc_str op = acc_get_text(r, "a.", "op"), name = acc_get_text(r, "a.", "pos");
+	/* Places are another framework's own, and what is padded is the same in many words. */
+	return !acc_str_int(name, &place) && !acc_op_writes_later(op, name) &&
+	       !acc_str_is(name, "padding");
 }
 
 int

@@ -291,7 +291,10 @@ acc_substitute_within(struct scan *s, const struct parting *p, uint32_t *step, b
 		const struct part_value *y = &b->value[i];
 		if (b->step[y->step].in && y->out && y->real && y->count > 1)
 			rc = ask(s, p, y, &asked, step, text, e);
-		*leads = rc == 0 && *text != NULL && y->step == acc_part_first_step(p, ACC_B);
+		/* What the device seems to lack may be what the changed call is. */
+		*leads = rc == 0 && *text != NULL &&
+			 y->step == (p->lacks != ACC_NOCALL ? p->lacks
+							    : acc_part_first_step(p, ACC_B));
 	}
 	if (rc == 0 && *text == NULL)
 		rc = ask_number(s, p, step, text, e);

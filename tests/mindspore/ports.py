@@ -609,6 +609,7 @@ def score(folder, names, show, at=lambda kernels, first: any(k == first.split(".
                 print("%-9s right    exit %d %s" % (name, q.returncode, "" if q.returncode == 0 else "ACCUSED: " + said[:show]))
                 continue
             kernels, words = (t.split() for t in PORTS[name][3][fault])
+            words += ["axis"] * ("dim" in words)  # what MindSpore's functions call it
             first = where.split(" ")[0]
             place = q.returncode == 1 and at(kernels, first)
             cause = place and any(re.search(r"(?<![\w.])%s%s" % (re.escape(w), r"\b" if len(w) == 1 else ""), UNIT.sub("", said)) for w in words)

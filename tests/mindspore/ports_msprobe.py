@@ -23,12 +23,13 @@ ALSO = {"Conv2DBackpropInput": "conv_transpose2d conv2d_transpose", "BinaryCross
         "Split": "chunk", "Concat": "cat", "StridedSlice": "__getitem__", "ReduceMean": "mean", "ReduceSum": "sum", "ReLU": "relu", "ReLU6": "relu6",
         "Softmax": "softmax", "Tanh": "tanh", "Sigmoid": "sigmoid", "HSigmoid": "hardsigmoid", "Maximum": "leaky_relu clamp", "LeakyReLU": "leaky_relu",
         "MaskedFill": "masked_fill", "GroupNorm": "group_norm", "BatchNorm": "batch_norm", "Conv2D": "conv2d", "ReduceStd": "var std", "Log": "log log1p",
-        "loss-Cross": "cross_entropy", "loss-": "l1_loss mse_loss loss", "ResizeBilinearV2": "interpolate", "KLDivLoss": "kl_div", "BCEWithLogitsLoss": "binary_cross_entropy_with_logits", "q-Dense": "q", "k-Dense": "k", "k2-Dense": "k2", "rnn-": "rnn"}
+        "loss-Cross": "cross_entropy", "loss-": "l1_loss mse_loss loss", "LogSoftmax": "log_softmax", "ResizeBilinearV2": "interpolate", "KLDivLoss": "kl_div", "BCEWithLogitsLoss": "binary_cross_entropy_with_logits", "rnn-": "rnn"}
 
 
 def place(kernels, first):
     words = {w.lower() for w in first.replace("/", ".").split(".")}
     names = {n.lower() for k in kernels for n in (k, *ALSO.get(k, "").split())}
+    names |= {k.split("-")[0].lower() for k in kernels if "-" in k and not k.endswith("-")}  # q-Dense is the cell q
     return bool(words & names) or any("-" in k and k in first for k in kernels)
 
 
