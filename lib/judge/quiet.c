@@ -46,9 +46,10 @@ differing(struct scan *s, uint32_t call, uint32_t *item)
 		return s->e->code;
 	int64_t place;
 	const struct acc_str op = acc_get_text(r, "a.", "op"), name = acc_get_text(r, "a.", "pos");
-	/* Places are another framework's own, and what is padded is the same in many words. */
+	/* Places are another framework's own; an axis, which rounding does not hide, is counted from either end, and what is
+	 * padded is the same in many words. */
 	return !acc_str_int(name, &place) && !acc_op_writes_later(op, name) &&
-	       !acc_str_is(name, "padding");
+	       !acc_word_in("dim dims axis padding", name);
 }
 
 int
