@@ -477,7 +477,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0)
 		rc = part(&s, i, &stretch.call, e);
 	if (rc == 0 && s.two && i == ACC_NOCALL && out == ACC_NOCALL)
-		rc = acc_part_other_end(&s, &i, &stretch.call, e);
+		rc = acc_part_other_shape(&s, &i, e);
 	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL)
 		rc = acc_say_angle(&s, &stretch.call, e);
 	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL && stretch.call == ACC_NOCALL)

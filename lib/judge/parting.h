@@ -130,9 +130,11 @@ int acc_part_begins(const struct parting *p, uint32_t *call, struct acc_err *e);
 int acc_part_name(struct parting *p, struct acc_err *e);
 
 /* --- parting_other.c --- */
-/* Of two frameworks, where nothing is named and the passes end otherwise: 1 with a finding, and the bench's call, if one
- * thing changed makes its end the device's; or *chosen, a suspected argument of what ends in another shape. 0 or < 0. */
-int acc_part_other_end(struct scan *s, uint32_t *chosen, uint32_t *call, struct acc_err *e);
+/* Of two frameworks, where nothing is named and the passes end in other shapes: *chosen, a suspected argument of the first op
+ * call that is lost. 0 or < 0. */
+int acc_part_other_shape(struct scan *s, uint32_t *chosen, struct acc_err *e);
+/* The finding that one thing changed makes the bench's end the device's, if it does. 0 or < 0. */
+int acc_part_say_other_end(struct scan *s, struct acc_err *e);
 
 /* --- parting.c --- */
 /* The largest value that a step gives. NULL: none. */

@@ -32,7 +32,7 @@ say(struct scan *s, const struct parting *p, const struct part_value *x, const s
 		"%s: the forward pass ends in another value than in %s on the bench, off by %.2g of it; the bench's call gives"
 		" the same if one thing is changed: %s%s%s",
 		f->name, bench->name, f->value, cause, src[0] != '\0' ? "; at " : "", src);
-	return f->text == NULL ? acc_nomem(e) : 1;
+	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
 /* The first step of the device that gives nothing of the bench's, though all that it takes is the bench's, and has an
@@ -69,29 +69,52 @@ is_foreign(struct acc_case *c, struct acc_err *e)
 	return 0;
 }
 
+/* The values that the two passes end in, where the device's is none of the bench's. 1 with p, which is to be released; 0; or
+ * < 0. */
+static int
+other_ends(struct scan *s, struct parting *p, const struct part_value *end[2], struct acc_err *e)
+{
+	int rc = s->parted && !acc_unit_low(s->unit) ? is_foreign(s->c, e) : 0;
+	if (rc <= 0 || (rc = acc_part_find(s, ACC_NOCALL, p, e)) < 0)
+		return rc;
+	for (int side = 0; side < 2; side++)
+		end[side] = acc_part_given_by(&p->side[side], p->side[side].end);
+	if (end[ACC_A] != NULL && end[ACC_B] != NULL && !acc_part_agrees(p, end[ACC_A]))
+		return 1;
+	acc_part_release(p);
+	return 0;
+}
+
 int
-acc_part_other_end(struct scan *s, uint32_t *chosen, uint32_t *call, struct acc_err *e)
+acc_part_other_shape(struct scan *s, uint32_t *chosen, struct acc_err *e)
 {
 	struct parting p;
-	const char *cause = "";
-	int rc = s->parted && !acc_unit_low(s->unit) ? is_foreign(s->c, e) : 0;
+	const struct part_value *end[2];
+	int rc = other_ends(s, &p, end, e);
 	if (rc <= 0)
 		return rc;
-	rc = acc_part_find(s, ACC_NOCALL, &p, e);
-	if (rc < 0)
+	rc = end[ACC_A]->count == end[ACC_B]->count || acc_part_agrees(&p, end[ACC_B])
+		     ? 0
+		     : suspect_first(s, &p, chosen);
+	acc_part_release(&p);
+	return rc;
+}
+
+int
+acc_part_say_other_end(struct scan *s, struct acc_err *e)
+{
+	struct parting p;
+	const struct part_value *end[2];
+	const char *cause = "";
+	int rc = other_ends(s, &p, end, e);
+	if (rc <= 0)
 		return rc;
-	const struct part_value *x = acc_part_given_by(&p.side[ACC_A], p.side[ACC_A].end),
-				*y = acc_part_given_by(&p.side[ACC_B], p.side[ACC_B].end);
-	if (x == NULL || y == NULL || acc_part_agrees(&p, x)) {
-		; /* it ends in what the bench has */
-	} else if (x->count == y->count) {
-		*call = p.side[ACC_B].step[y->step].call;
-		rc = acc_substitute_with(s, *call, y->item, x->item, &cause, e);
-		rc = rc == 0 && cause[0] != '\0' ? say(s, &p, x, y, cause, e) : rc;
-		*call = rc > 0 ? *call : ACC_NOCALL;
-	} else if (!acc_part_agrees(&p, y)) {
-		rc = suspect_first(s, &p, chosen);
-	}
+	rc = end[ACC_A]->count != end[ACC_B]->count
+		     ? 0
+		     : acc_substitute_with(s, p.side[ACC_B].step[end[ACC_B]->step].call,
+			       end[ACC_B]->item, end[ACC_A]->item, &cause, e);
+	if (rc == 0 && cause[0] != '\0')
+		rc = say(s, &p, end[ACC_A], end[ACC_B], cause, e);
 	acc_part_release(&p);
 	return rc;
 }

@@ -363,6 +363,8 @@ acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *
 	int rc = is_accused(c) ? 0 : say_end(s, &x, e);
 	if (rc == 0 && culprit == NULL && !is_accused(c))
 		rc = acc_say_root(s, e);
+	if (rc == 0 && culprit == NULL && !is_accused(c))
+		rc = acc_part_say_other_end(s, e);
 	if (rc == 0 && (x.apart > 0 || x.met > 0))
 		rc = say_extent(s, &x, culprit, e);
 	if (rc == 0 && !is_accused(c) && x.alone[ACC_A] > 0 && x.alone[ACC_B] > 0 &&
