@@ -84,16 +84,45 @@ gradients(const struct acc_index *ix, const struct acc_align_call *op, uint32_t 
 	return n;
 }
 
+enum { ENOUGH = 30 };
+
+/* Where the bench has fewer, as of a loss whose target has none, and the first and the last of the device's have one shape:
+ * unless values tell, nobody knows which is which, and none is the bench's. */
+static void
+part_doubtful(struct acc_joined *j, const uint32_t *p, uint32_t n, const uint32_t *q, uint32_t m)
+{
+	int straight = 0, turned = 0;
+	for (uint32_t i = 0; i < m; i++) {
+		const struct acc_align_item *v = &j->a->item[p[i]], *w = &j->b->item[q[i]],
+					    *u = &j->a->item[p[n - 1 - i]];
+		if (v->shape != w->shape || u->shape != w->shape)
+			return;
+		straight += acc_seq_value_points(v->like, w->like, v->liked & w->liked);
+		turned += acc_seq_value_points(u->like, w->like, u->liked & w->liked);
+	}
+	if (straight >= turned + ENOUGH)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		struct acc_align_item *it = &j->a->item[p[i]];
+		if (it->mate != ACC_NOMATE)
+			j->b->item[it->mate].mate = ACC_NOMATE;
+		it->mate = ACC_NOMATE;
+	}
+	for (uint32_t i = 0; i < m && turned >= straight + ENOUGH; i++)
+		acc_mate_items(j, p[n - 1 - i], q[i]);
+}
+
 /* Between frameworks: msprobe 26.2 writes those of a primitive of MindSpore from the last to the first. Where shapes fit
  * either way, values tell. */
 static void
 turn_gradients(struct acc_joined *j, const struct acc_align_call *x, const struct acc_align_call *y)
 {
-	enum { ENOUGH = 30 };
 	uint32_t p[GRADIENTS], q[GRADIENTS];
 	const uint32_t n = gradients(j->a, x, p), m = gradients(j->b, y, q);
 	int straight = 0, turned = 0;
 	bool fits = true, other = true;
+	if (n > 1 && m > 0 && m < n)
+		part_doubtful(j, p, n, q, m);
 	if (n < 2 || m < n) /* the bench's may have a bias, too */
 		return;
 	for (uint32_t i = 0; i < n; i++) {

@@ -73,6 +73,27 @@ is_negative(const struct scan *s, const struct acc_item *it)
 	return worst <= (acc_unit_low(u) ? LIMIT_PART_U_16 : LIMIT_PART_U) * u;
 }
 
+/* Did the forward call of a backward one take one tensor twice, as attention(x, x, x)? What one framework gives as the
+ * gradient of each, another adds up. */
+static bool
+takes_twice(const struct scan *s, const struct acc_call *k)
+{
+	const struct acc_case *c = s->c;
+	const uint32_t v = k->backward ? acc_ids_get(&s->twin, k->twin) : ACC_NOID;
+	const struct acc_call *f = v == ACC_NOID ? NULL : &c->call[v];
+	if (f == NULL || f->segment != k->segment)
+		return false;
+	for (uint32_t i = f->first; i <= f->last; i++)
+		for (uint32_t j = i + 1; j <= f->last; j++)
+			for (int side = 0; side < 2; side++)
+				if (c->item[i].call == v && c->item[j].call == v &&
+					acc_is_input(&c->item[i]) && acc_is_input(&c->item[j]) &&
+					c->item[i].count > 1 && c->item[i].id[side] != 0 &&
+					c->item[i].id[side] == c->item[j].id[side])
+					return true;
+	return false;
+}
+
 /* Of two programs much is paired by guess. What agrees again behind a call says that it is right; a weight may
  * lie in another order; and of what one side alone calls, or a gradient that was not compared where it was made,
  * nothing says that it is the other's. */
@@ -80,6 +101,8 @@ bool
 acc_is_guess(const struct scan *s, const struct suspect *x)
 {
 	const struct acc_case *c = s->c;
+	if (x->role == ROLE_OUT && takes_twice(s, &c->call[x->call]) && !x->audit)
+		return true;
 	/* Statistics show little of what a few elements are. */
 	if (c->item[x->item].measure == ACC_BY_STAT)
 		return false;
