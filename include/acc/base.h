@@ -87,11 +87,20 @@ struct acc_str {
 #define ACC_STR(lit) ((struct acc_str){(lit), sizeof(lit) - 1})
 #define ACC_PRS(s) (int)(s).n, (s).p /* for "%.*s" */
 
-struct acc_str acc_str(const char *cstr); /* NULL gives an empty string */
+/* NULL gives an empty string. Here, since most are asked of a literal, whose length the compiler knows. */
+static inline struct acc_str
+acc_str(const char *cstr)
+{
+	struct acc_str s = {"", 0};
+	if (cstr != NULL) {
+		s.p = cstr;
+		s.n = (uint32_t)strlen(cstr);
+	}
+	return s;
+}
 /* A text that was made in an arena: NULL, for memory ran out, stays NULL, and no record takes it. */
 struct acc_str acc_str_made(const char *cstr);
 bool acc_str_eq(struct acc_str a, struct acc_str b);
-/* Here, since most are asked of a literal, whose length the compiler knows. */
 static inline bool
 acc_str_is(struct acc_str a, const char *cstr)
 {

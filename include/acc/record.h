@@ -1,7 +1,7 @@
 /* record.h - the flat record: a kind and an ordered list of (key, value)
  *
- * Keys are found by linear search: 10 to 90 fields and few look-ups are faster so than by hashes;
- * for many fields of many records there is acc_pick. A record that came from a stream remembers
+ * Keys are found by linear search, once for all records of a shape, where that is known; for many
+ * fields of many records there is acc_pick. A record that came from a stream remembers
  * the bytes of each value, so that a filter copies what it does not change.
  *
  * In a pair record, everything about one side stands under "a." (device) or "b." (bench), and what
@@ -118,7 +118,13 @@ bool acc_key_says(struct acc_str said, struct acc_str key);
 void acc_del(struct acc_rec *r, const char *prefix, const char *key);
 
 /* NULL where absent. Borrowed from the record. */
-const struct acc_val *acc_get(const struct acc_rec *r, const char *prefix, const char *key);
+const struct acc_val *acc_get_str(const struct acc_rec *r, struct acc_str prefix,
+	struct acc_str key);
+static inline const struct acc_val *
+acc_get(const struct acc_rec *r, const char *prefix, const char *key)
+{
+	return acc_get_str(r, acc_str(prefix), acc_str(key));
+}
 /* Which of many keys is it? For switch: (length, first byte, last byte) tell them apart; that it
  * is the one must still be checked. */
 #define ACC_KEY(n, first, last) ((uint32_t)(n) << 16 | (uint32_t)(first) << 8 | (uint32_t)(last))
@@ -134,8 +140,19 @@ bool acc_as_int(const struct acc_val *v, int64_t *out);
 bool acc_as_f64(const struct acc_val *v, double *out);
 bool acc_as_text(const struct acc_val *v, struct acc_str *out);
 /* A text field, or an empty string where absent; the int or dflt. */
-struct acc_str acc_get_text(const struct acc_rec *r, const char *prefix, const char *key);
-int64_t acc_get_int(const struct acc_rec *r, const char *prefix, const char *key, int64_t dflt);
+static inline struct acc_str
+acc_get_text(const struct acc_rec *r, const char *prefix, const char *key)
+{
+	struct acc_str s = {"", 0};
+	acc_as_text(acc_get(r, prefix, key), &s);
+	return s;
+}
+static inline int64_t
+acc_get_int(const struct acc_rec *r, const char *prefix, const char *key, int64_t dflt)
+{
+	acc_as_int(acc_get(r, prefix, key), &dflt);
+	return dflt;
+}
 /* The values of certain keys, of many records: where they stand is looked up once for all records
  * of one shape. Set key and n, and zero the rest, to start. */
 struct acc_pick {

@@ -71,7 +71,8 @@ acc_data_take(struct acc_data_records *in, const struct acc_rec *r, struct acc_e
 int
 acc_data_refer(struct acc_data_records *in, struct acc_rec *r, struct acc_err *e)
 {
-	if (!acc_rec_is(r, "tensor") || acc_get(r, "", "file") != NULL)
+	/* Of most streams no payload comes. */
+	if (in->piece.n == 0 || !acc_rec_is(r, "tensor") || acc_get(r, "", "file") != NULL)
 		return 0;
 	const struct acc_arrived_id id = acc_arrived_of(r);
 	const struct acc_payload *p = acc_arrived_find(in->arrived, &id);

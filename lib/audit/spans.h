@@ -22,6 +22,8 @@ struct acc_spans {
 	struct acc_ids sites;   /* the last span of a call, whatever its step */
 	struct acc_ids graphs;  /* ids whose backward call has gradients that want one themselves */
 	struct acc_buf key;     /* of the call that records are coming of */
+	struct acc_buf last_key; /* room for the next */
+	struct acc_pick pick;    /* of what is asked of each record */
 };
 
 /* Record number `line`, where it belongs to a forward or backward call. 0 or ACC_ENOMEM. */

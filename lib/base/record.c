@@ -94,27 +94,94 @@ acc_key_says(struct acc_str said, struct acc_str key)
 		       memcmp(said.p + 3, key.p + 2, key.n - 2) == 0);
 }
 
-/* Under this key, or what both sides say under it. */
-static struct acc_field *
-find(const struct acc_rec *r, const char *prefix, const char *key)
+/* Of n bytes, most often few: a call would take longer. */
+static inline bool
+same(const char *p, const char *q, uint32_t n)
 {
-	size_t np = strlen(prefix), nk = strlen(key), n = np + nk;
-	/* Length and last byte tell most keys apart without a call. */
-	char last = nk > 0 ? key[nk - 1] : np > 0 ? prefix[np - 1] : '\0';
-	const char *whole = np > 0 ? prefix : key;
-	const bool sided = n > 2 && (whole[0] == 'a' || whole[0] == 'b') && whole[1] == '.' &&
-			   (np == 0 || np == 2);
-	const size_t skip = np > 0 ? 0 : 2;
-	for (uint32_t i = 0; i < r->n; i++) {
-		struct acc_field *f = &r->f[i];
-		if (f->key.n == n && (n == 0 || f->key.p[n - 1] == last) &&
-			memcmp(f->key.p, prefix, np) == 0 && memcmp(f->key.p + np, key, nk) == 0)
-			return f;
-		if (sided && f->key.n == n + 1 && f->key.p[n] == last && acc_is_shared(f->key) &&
-			memcmp(f->key.p + 3, key + skip, nk - skip) == 0)
-			return f;
+	uint64_t u, v, w, x;
+	uint32_t s, t, y, z;
+	if (n > 16)
+		return memcmp(p, q, n) == 0;
+	if (n >= 8) {
+		memcpy(&u, p, sizeof u);
+		memcpy(&v, q, sizeof v);
+		memcpy(&w, p + n - 8, sizeof w);
+		memcpy(&x, q + n - 8, sizeof x);
+		return ((u ^ v) | (w ^ x)) == 0;
 	}
-	return NULL;
+	if (n >= 4) {
+		memcpy(&s, p, sizeof s);
+		memcpy(&t, q, sizeof t);
+		memcpy(&y, p + n - 4, sizeof y);
+		memcpy(&z, q + n - 4, sizeof z);
+		return ((s ^ t) | (y ^ z)) == 0;
+	}
+	return n == 0 || (p[0] == q[0] && p[n / 2] == q[n / 2] && p[n - 1] == q[n - 1]);
+}
+
+/* The field under prefix + key, or what both sides say under it, or r->n. */
+static uint32_t
+search(const struct acc_rec *r, struct acc_str prefix, struct acc_str key)
+{
+	const uint32_t np = prefix.n, nk = key.n, n = np + nk;
+	/* Length and last byte tell most keys apart without a call. */
+	const char last = nk > 0 ? key.p[nk - 1] : np > 0 ? prefix.p[np - 1] : '\0';
+	const char *whole = np > 0 ? prefix.p : key.p;
+	const bool sided = n > 2 && (np == 0 || np == 2) && (whole[0] == 'a' || whole[0] == 'b') &&
+			   whole[1] == '.';
+	const uint32_t skip = np > 0 ? 0 : 2;
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct acc_str k = r->f[i].key;
+		if (k.n == n && (n == 0 || k.p[n - 1] == last) && same(k.p, prefix.p, np) &&
+			same(k.p + np, key.p, nk))
+			return i;
+		if (sided && k.n == n + 1 && k.p[n] == last && acc_is_shared(k) &&
+			memcmp(k.p + 3, key.p + skip, nk - skip) == 0)
+			return i;
+	}
+	return r->n;
+}
+
+/* Where a key stands in records of a shape: whoever asks, asks the same of many. */
+struct place {
+	uint64_t shape; /* 0: none */
+	uint32_t n, at; /* fields of such a record; where it stands, or n */
+	uint8_t nk, np; /* bytes of the key, and of the prefix, as they stand in text one after the other */
+	char text[30];
+};
+enum { PLACES = 512 };
+
+static inline bool
+is_asked(const struct place *p, struct acc_str prefix, struct acc_str key)
+{
+	return p->nk == key.n && p->np == prefix.n && same(p->text, key.p, key.n) &&
+	       same(p->text + key.n, prefix.p, prefix.n);
+}
+
+static __attribute__((noinline)) void
+learn(struct place *p, const struct acc_rec *r, struct acc_str prefix, struct acc_str key)
+{
+	*p = (struct place){r->shape, r->n, search(r, prefix, key), (uint8_t)key.n,
+		(uint8_t)prefix.n, ""};
+	memcpy(p->text, key.p, key.n);
+	memcpy(p->text + key.n, prefix.p, prefix.n);
+}
+
+static struct acc_field *
+find(const struct acc_rec *r, struct acc_str prefix, struct acc_str key)
+{
+	static _Thread_local struct place places[PLACES];
+	if (r->shape == 0 || key.n == 0 || prefix.n + key.n > sizeof places->text) {
+		const uint32_t at = search(r, prefix, key);
+		return at < r->n ? &r->f[at] : NULL;
+	}
+	/* Which is where it is asked, mostly: of a literal, whose place in memory tells it from others. */
+	const uint64_t hash = (r->shape ^ (uintptr_t)key.p ^ (uintptr_t)prefix.p << 20) *
+			      UINT64_C(0x9e3779b97f4a7c15);
+	struct place *p = &places[hash >> 55];
+	if (p->shape != r->shape || p->n != r->n || !is_asked(p, prefix, key))
+		learn(p, r, prefix, key);
+	return p->at < r->n ? &r->f[p->at] : NULL;
 }
 
 /* Is f shared, but only the key of one side was asked for? */
@@ -260,7 +327,7 @@ leave_to_other(struct acc_rec *r, struct acc_field *f, const char *prefix, const
 int
 acc_put(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v)
 {
-	struct acc_field *f = find(r, prefix, key);
+	struct acc_field *f = find(r, acc_str(prefix), acc_str(key));
 	if (f != NULL && found_shared(f, prefix, key)) {
 		if (leave_to_other(r, f, prefix, key) < 0)
 			return lose(r);
@@ -396,7 +463,7 @@ acc_rec_split(struct acc_rec *r)
 void
 acc_del(struct acc_rec *r, const char *prefix, const char *key)
 {
-	struct acc_field *f = find(r, prefix, key);
+	struct acc_field *f = find(r, acc_str(prefix), acc_str(key));
 	if (f == NULL)
 		return;
 	if (found_shared(f, prefix, key)) {
@@ -411,7 +478,7 @@ acc_del(struct acc_rec *r, const char *prefix, const char *key)
 }
 
 const struct acc_val *
-acc_get(const struct acc_rec *r, const char *prefix, const char *key)
+acc_get_str(const struct acc_rec *r, struct acc_str prefix, struct acc_str key)
 {
 	const struct acc_field *f = find(r, prefix, key);
 	return f == NULL ? NULL : &f->v;
@@ -458,21 +525,6 @@ acc_as_text(const struct acc_val *v, struct acc_str *out)
 		return false;
 	*out = v->s;
 	return true;
-}
-
-struct acc_str
-acc_get_text(const struct acc_rec *r, const char *prefix, const char *key)
-{
-	struct acc_str s = {"", 0};
-	acc_as_text(acc_get(r, prefix, key), &s);
-	return s;
-}
-
-int64_t
-acc_get_int(const struct acc_rec *r, const char *prefix, const char *key, int64_t dflt)
-{
-	acc_as_int(acc_get(r, prefix, key), &dflt);
-	return dflt;
 }
 
 static bool

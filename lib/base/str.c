@@ -4,13 +4,6 @@
 #include <stdlib.h>
 
 struct acc_str
-acc_str(const char *cstr)
-{
-	return cstr == NULL ? (struct acc_str){"", 0}
-			    : (struct acc_str){cstr, (uint32_t)strlen(cstr)};
-}
-
-struct acc_str
 acc_str_made(const char *cstr)
 {
 	return cstr == NULL ? (struct acc_str){NULL, 0} : acc_str(cstr);
@@ -143,11 +136,14 @@ acc_glob(const char *pattern, struct acc_str s)
 bool
 acc_word_in(const char *words, struct acc_str s)
 {
-	while (*words != '\0') {
-		size_t n = strcspn(words, " ");
-		if (n == s.n && memcmp(words, s.p, n) == 0)
+	/* At the first byte most are told apart. */
+	for (const char *end; *words != '\0'; words = *end == ' ' ? end + 1 : end) {
+		const bool may = s.n == 0 || *words == s.p[0];
+		for (end = words; *end != '\0' && *end != ' '; end++)
+			;
+		const size_t n = (size_t)(end - words);
+		if (may && n == s.n && memcmp(words, s.p, n) == 0)
 			return true;
-		words += n + (words[n] == ' ');
 	}
 	return false;
 }

@@ -167,7 +167,14 @@ acc_dump_emit_source(struct acc_dump_ctx *c, struct dump_src *s)
 int
 acc_dump_emit_stack(struct acc_dump_ctx *c, struct acc_str id)
 {
+	/* Most records are of the stack of the one before. */
+	if (!c->follow && id.n > 0 && id.n == c->nlast_stack && memcmp(id.p, c->last_stack, id.n) == 0)
+		return 0;
 	uint64_t *at = id.n == 0 ? NULL : acc_map_get(&c->stacks, id);
+	if (at != NULL && id.n <= sizeof c->last_stack) {
+		memcpy(c->last_stack, id.p, id.n);
+		c->nlast_stack = id.n;
+	}
 	if (at == NULL || *at == STACK_OUT || (c->follow && acc_map_get(&c->told, id) != NULL))
 		return 0;
 	struct acc_rec *r = c->pending[*at];
@@ -243,8 +250,13 @@ acc_dump_put(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e)
 		return acc_nomem(e);
 	if (!acc_dump_selected(c, s, r, "") || too_large(c, r))
 		return 0;
+	const uint64_t shape = r->shape;
 	if (push_place(r, s, seq, key) < 0)
 		return acc_nomem(e);
+	if (shape != 0) {
+		const uint64_t all[] = {shape, s->step >= 0, s->rank >= 0 ? 2 : s->proc >= 0};
+		r->shape = acc_hash(all, sizeof all);
+	}
 	int rc = acc_dump_emit_source(c, s);
 	if (rc == 0)
 		rc = acc_dump_emit_stack(c, acc_get_text(r, "", "stack"));

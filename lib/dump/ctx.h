@@ -30,6 +30,8 @@ struct acc_dump_ctx {
 	size_t nsrc, cap, cur;
 	struct acc_map src_at;    /* id -> index of src */
 	struct acc_map stacks;    /* id -> index of pending, or DUMP_STACK_OUT */
+	char last_stack[24];      /* the id that was handed on last, nlast_stack bytes */
+	uint32_t nlast_stack;
 	struct acc_rec **pending; /* stack records that no record has used yet */
 	size_t npending, cap_pending;
 	struct acc_regex *pattern; /* the user's, for logs; or NULL */

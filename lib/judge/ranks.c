@@ -43,8 +43,8 @@ read_partners(struct acc_case *c, const struct acc_call *k, struct partners *p, 
 {
 	static const char space[] = "Distributed.";
 	struct acc_str op = acc_str(acc_call_name(k));
-	if (acc_str_starts(op, space))
-		op = acc_str(op.p + strlen(space));
+	const uint32_t skip = acc_str_starts(op, space) ? sizeof space - 1 : 0;
+	op = (struct acc_str){op.p + skip, op.n - skip};
 	*p = (struct partners){.peer = -1};
 	p->sends = acc_str_starts(op, "send.") || acc_str_starts(op, "isend.");
 	p->receives = acc_str_starts(op, "recv.") || acc_str_starts(op, "irecv.");

@@ -58,23 +58,26 @@ search(struct acc_str op)
 	return found;
 }
 
-/* Arguments of one call ask for it in turn, and all rows are gone through where none has its name. */
+/* Arguments of one call ask for it in turn, and a network has few operators: all rows are gone through where none
+ * has the name. */
 const struct acc_op *
 acc_op_find(struct acc_str op)
 {
+	enum { FEW = 64 };
 	static _Thread_local struct {
-		char name[64];
-		uint32_t n;
 		const struct acc_op *row;
-	} last;
-	if (op.n == 0 || op.n > sizeof last.name)
+		uint32_t n; /* 0: free */
+		char name[52];
+	} found[FEW];
+	const uint64_t at = acc_hash(op.p, op.n) % FEW;
+	if (op.n == 0 || op.n > sizeof found->name)
 		return search(op);
-	if (op.n != last.n || memcmp(op.p, last.name, op.n) != 0) {
-		last.row = search(op);
-		memcpy(last.name, op.p, op.n);
-		last.n = op.n;
+	if (op.n != found[at].n || memcmp(op.p, found[at].name, op.n) != 0) {
+		found[at].row = search(op);
+		memcpy(found[at].name, op.p, op.n);
+		found[at].n = op.n;
 	}
-	return last.row;
+	return found[at].row;
 }
 
 const struct acc_op *

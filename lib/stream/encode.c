@@ -336,20 +336,37 @@ by_list(const struct acc_rec *r, const struct acc_keylist *k, struct acc_buf *ou
 	return 0;
 }
 
+/* The list of a record's keys; of keys that are new it is told. Those who make records may know a shape by another
+ * number than what its keys hash to: that is looked up once, so that no list is told twice. */
+static const struct acc_keylist *
+list_of(const struct acc_rec *r, struct acc_shapes *sh, struct acc_keylists *ls, struct acc_buf *out,
+	int *rc, struct acc_err *e)
+{
+	uint64_t keys;
+	uint32_t at = r->shape == 0 ? ACC_NOID : acc_ids_get(&ls->by_shape, r->shape);
+	if (at != ACC_NOID)
+		return ls->v[at];
+	*rc = acc_shape_check(sh, r, &keys, e);
+	if (*rc < 0 || keys == 0 || r->n > ACC_MAX_FIELDS)
+		return NULL;
+	at = acc_ids_get(&ls->by_shape, keys);
+	const struct acc_keylist *k = at != ACC_NOID ? ls->v[at]
+						     : acc_keylist_new(ls, r, keys, rc);
+	if (k != NULL && at == ACC_NOID)
+		*rc = tell(k, out);
+	if (k != NULL && *rc == 0 && r->shape != 0)
+		*rc = acc_ids_put(&ls->by_shape, r->shape, k->number, true, NULL);
+	return k;
+}
+
 int
-acc_encode_listed(const struct acc_rec *r, uint64_t shape, struct acc_keylists *ls,
+acc_encode_listed(const struct acc_rec *r, struct acc_shapes *sh, struct acc_keylists *ls,
 	struct acc_buf *out, struct acc_err *e)
 {
-	const uint32_t known = shape == 0 ? ACC_NOID : acc_ids_get(&ls->by_shape, shape);
-	const struct acc_keylist *k = known == ACC_NOID ? NULL : ls->v[known];
 	int rc = r->lost ? ACC_ENOMEM : 0;
-	if (rc == 0 && k == NULL && shape != 0 && r->n <= ACC_MAX_FIELDS) {
-		if (acc_rec_once(r, e) < 0)
-			return ACC_EFORMAT;
-		k = acc_keylist_new(ls, r, shape, &rc);
-		if (k != NULL)
-			rc = tell(k, out);
-	}
+	const struct acc_keylist *k = rc < 0 ? NULL : list_of(r, sh, ls, out, &rc, e);
+	if (rc == ACC_EFORMAT)
+		return rc;
 	if (rc == 0 && (k == NULL || k->n != r->n))
 		return acc_encode(r, out, e);
 	const size_t start = out->n;

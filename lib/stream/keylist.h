@@ -56,8 +56,10 @@ struct acc_keylist *acc_keylist_new(struct acc_keylists *ls, const struct acc_re
 bool acc_keylist_may(struct acc_str kind);
 void acc_keylists_release(struct acc_keylists *ls);
 
-/* Append a record, by its list where it may have one, with what tells of a list that is new. */
-int acc_encode_listed(const struct acc_rec *r, uint64_t shape, struct acc_keylists *ls,
+/* Append a record, by its list where it may have one, with what tells of a list that is new. Its shape is 0 where its
+ * keys are not known to stand once; sh has the shapes of those that were looked at. */
+struct acc_shapes;
+int acc_encode_listed(const struct acc_rec *r, struct acc_shapes *sh, struct acc_keylists *ls,
 	struct acc_buf *out, struct acc_err *e);
 /* Is what begins here a list, or a record by one? Of the n > 0 bytes that are there. */
 static inline bool

@@ -62,13 +62,14 @@ put_blob(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e)
 static int
 put(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e)
 {
-	uint64_t shape = r->shape;
-	if (wr->bad.code == 0 && shape == 0 && !r->lost)
-		acc_shape_check(&wr->shapes, r, &shape, &wr->bad);
-	if (r->n > 0 && r->f[r->n - 1].v.type == ACC_V_BIN && r->f[r->n - 1].v.s.n >= BLOB)
+	uint64_t shape;
+	if (r->n > 0 && r->f[r->n - 1].v.type == ACC_V_BIN && r->f[r->n - 1].v.s.n >= BLOB) {
+		if (wr->bad.code == 0 && r->shape == 0 && !r->lost)
+			acc_shape_check(&wr->shapes, r, &shape, &wr->bad);
 		return put_blob(wr, r, e);
+	}
 	if (wr->bad.code == 0)
-		acc_encode_listed(r, shape, &wr->lists, &wr->buf, &wr->bad);
+		acc_encode_listed(r, &wr->shapes, &wr->lists, &wr->buf, &wr->bad);
 	if (wr->buf.n >= FLUSH_AT)
 		return acc_wr_flush(wr, e);
 	return failed(wr, e);

@@ -127,14 +127,14 @@ read_pkl(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
 		.dir = dir,
 		.file = file,
 		.dirfd = dirfd,
-		.mindspore = acc_str_starts(acc_str(file), "mindspore_"),
+		.mindspore = strncmp(file, "mindspore_", 10) == 0,
 		.step = at->step,
 		.rank = at->rank,
 		.proc = at->proc};
 	struct acc_arena m = {0};
 	struct acc_err bad = {0};
 	char *path = acc_arena_printf(&m, "%s/%s", dir, file);
-	int fd = acc_file_beneath(dirfd, acc_str(file), e);
+	int fd = acc_file_beneath(dirfd, (struct acc_str){file, (uint32_t)strlen(file)}, e);
 	int rc = fd;
 	if (fd >= 0 && npy_folder(&p, &m, &bad) < 0) { /* what the .pkl says is read */
 		acc_err_in(&bad, path == NULL ? file : path);
