@@ -149,12 +149,12 @@ struct place {
 	uint8_t nk, np; /* bytes of the key, and of the prefix, as they stand in text one after the other */
 	char text[30];
 };
-enum { PLACES = 512 };
+enum { PLACES = 512 }; /* in pairs, so that two that are asked in turn have room */
 
 static inline bool
-is_asked(const struct place *p, struct acc_str prefix, struct acc_str key)
+is_asked(const struct place *p, const struct acc_rec *r, struct acc_str prefix, struct acc_str key)
 {
-	return p->nk == key.n && p->np == prefix.n && same(p->text, key.p, key.n) &&
+	return p->shape == r->shape && p->n == r->n && p->nk == key.n && p->np == prefix.n && same(p->text, key.p, key.n) &&
 	       same(p->text + key.n, prefix.p, prefix.n);
 }
 
@@ -178,9 +178,15 @@ find(const struct acc_rec *r, struct acc_str prefix, struct acc_str key)
 	/* Which is where it is asked, mostly: of a literal, whose place in memory tells it from others. */
 	const uint64_t hash = (r->shape ^ (uintptr_t)key.p ^ (uintptr_t)prefix.p << 20) *
 			      UINT64_C(0x9e3779b97f4a7c15);
-	struct place *p = &places[hash >> 55];
-	if (p->shape != r->shape || p->n != r->n || !is_asked(p, prefix, key))
-		learn(p, r, prefix, key);
+	struct place *p = &places[hash >> 56 << 1];
+	if (!is_asked(p, r, prefix, key)) {
+		if (!is_asked(p + 1, r, prefix, key)) {
+			p[1] = p[0];
+			learn(p, r, prefix, key);
+		} else {
+			p++;
+		}
+	}
 	return p->at < r->n ? &r->f[p->at] : NULL;
 }
 

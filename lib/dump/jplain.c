@@ -54,6 +54,21 @@ number(const uint8_t *p, struct jnode *n)
 		return *first == '0' && q - first > 1 ? NULL : q;
 	}
 	struct acc_number f;
+	if (*q == '.' && q > first && (*first != '0' || q - first == 1)) {
+		const uint8_t *after = q + 1, *end = acc_digits(after, &v);
+		const size_t ndigits = (size_t)(end - first) - 1;
+		/* As nearly all are: no exponent, and digits that fit 64 bits. */
+		if (end > after && ndigits <= 19 && (*end | 0x20) != 'e') {
+			f = (struct acc_number){.w = v,
+				.digits = ndigits,
+				.exp10 = -(int)(end - after),
+				.negative = negative,
+				.real = true};
+			n->type = ACC_JSON_FLOAT;
+			n->f = acc_number_f64(&f, p, (size_t)(end - p));
+			return end;
+		}
+	}
 	q = acc_number_scan(p, &f);
 	if (f.bad != NULL || !f.real || q - p > ACC_NUMBER_LIMIT)
 		return NULL;

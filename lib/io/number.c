@@ -3,43 +3,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-static bool
-digit(uint8_t c)
-{
-	return c >= '0' && c <= '9';
-}
-
-/* Are these eight characters digits? Either sum leaves the high bit clear for digits alone. */
-static bool
-eight_digits(uint64_t w)
-{
-	return (((w + ACC_EACH(0x46)) | (w - ACC_EACH('0'))) & ACC_EACH(0x80)) == 0;
-}
-
-/* Their value: neighbours are joined to pairs, these to fours, these to eight. */
-static uint64_t
-eight_value(uint64_t w)
-{
-	w = ((w & ACC_EACH(0x0f)) * (10 * 256 + 1)) >> 8;
-	w = ((w & UINT64_C(0x00ff00ff00ff00ff)) * (100 * 65536 + 1)) >> 16;
-	return ((w & UINT64_C(0x0000ffff0000ffff)) * ((UINT64_C(10000) << 32) + 1)) >> 32;
-}
-
-static const uint8_t *
-digits(const uint8_t *q, uint64_t *w)
-{
-	for (uint64_t eight = acc_load8(q); eight_digits(eight); eight = acc_load8(q += 8))
-		*w = *w * 100000000 + eight_value(eight);
-	for (; digit(*q); q++)
-		*w = *w * 10 + (uint64_t)(*q - '0');
-	return q;
-}
-
 const uint8_t *
 acc_number_scan(const uint8_t *p, struct acc_number *v)
 {
 	*v = (struct acc_number){.negative = *p == '-'};
-	const uint8_t *first = p + v->negative, *q = digits(first, &v->w), *point = q;
+	const uint8_t *first = p + v->negative, *q = acc_digits(first, &v->w), *point = q;
 	size_t ndigits = (size_t)(q - first);
 	if (ndigits == 0)
 		v->bad = "a number without digits";
@@ -47,7 +15,7 @@ acc_number_scan(const uint8_t *p, struct acc_number *v)
 		v->bad = "a number with a leading zero";
 	if (*q == '.') {
 		v->real = true;
-		q = digits(point + 1, &v->w);
+		q = acc_digits(point + 1, &v->w);
 		size_t after = (size_t)(q - point - 1);
 		if (after == 0)
 			v->bad = "a number that ends in its point";
@@ -63,10 +31,10 @@ acc_number_scan(const uint8_t *p, struct acc_number *v)
 		bool minus = *++q == '-';
 		if (minus || *q == '+')
 			q++;
-		if (!digit(*q))
+		if (!acc_digit(*q))
 			v->bad = "a number without digits in its exponent";
 		int ex = 0;
-		for (; digit(*q); q++)
+		for (; acc_digit(*q); q++)
 			ex = ex < 100000 ? ex * 10 + (*q - '0') : ex;
 		v->exp10 += minus ? -ex : ex;
 	}
@@ -105,7 +73,7 @@ slow(const struct acc_number *v, const uint8_t *s, size_t n)
 	char text[ACC_NUMBER_LIMIT + 16];
 	size_t len = 0;
 	for (size_t i = 0; i < n && (s[i] | 0x20) != 'e'; i++)
-		if (digit(s[i]))
+		if (acc_digit(s[i]))
 			text[len++] = (char)s[i];
 	snprintf(text + len, sizeof text - len, "e%d", v->exp10);
 	return strtod(text, NULL);

@@ -68,6 +68,39 @@ size_t acc_utf16(const uint8_t *p, size_t n, bool big, bool last, uint8_t *out, 
  * that JSON does not know, or n; *len is the length of what was written. */
 size_t acc_json_unescape(const uint8_t *p, size_t n, uint8_t *out, size_t *len);
 
+static inline bool
+acc_digit(uint8_t c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Are these eight characters digits? Either sum leaves the high bit clear for digits alone. */
+static inline bool
+acc_eight_digits(uint64_t w)
+{
+	return (((w + ACC_EACH(0x46)) | (w - ACC_EACH('0'))) & ACC_EACH(0x80)) == 0;
+}
+
+/* Their value: neighbours are joined to pairs, these to fours, these to eight. */
+static inline uint64_t
+acc_eight_value(uint64_t w)
+{
+	w = ((w & ACC_EACH(0x0f)) * (10 * 256 + 1)) >> 8;
+	w = ((w & UINT64_C(0x00ff00ff00ff00ff)) * (100 * 65536 + 1)) >> 16;
+	return ((w & UINT64_C(0x0000ffff0000ffff)) * ((UINT64_C(10000) << 32) + 1)) >> 32;
+}
+
+/* Digits from q on, up to what is none, behind those of *w. */
+static inline const uint8_t *
+acc_digits(const uint8_t *q, uint64_t *w)
+{
+	for (uint64_t eight = acc_load8(q); acc_eight_digits(eight); eight = acc_load8(q += 8))
+		*w = *w * 100000000 + acc_eight_value(eight);
+	for (; acc_digit(*q); q++)
+		*w = *w * 10 + (uint64_t)(*q - '0');
+	return q;
+}
+
 /* A number as JSON defines it, taken apart. */
 struct acc_number {
 	uint64_t w;    /* all digits as one integer, modulo 2^64 */

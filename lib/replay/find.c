@@ -63,20 +63,24 @@ search(struct acc_str op)
 const struct acc_op *
 acc_op_find(struct acc_str op)
 {
-	enum { FEW = 64 };
+	enum { FEW = 64, TRIES = 8 };
 	static _Thread_local struct {
 		const struct acc_op *row;
 		uint32_t n; /* 0: free */
 		char name[52];
 	} found[FEW];
-	const uint64_t at = acc_hash(op.p, op.n) % FEW;
 	if (op.n == 0 || op.n > sizeof found->name)
 		return search(op);
-	if (op.n != found[at].n || memcmp(op.p, found[at].name, op.n) != 0) {
-		found[at].row = search(op);
-		memcpy(found[at].name, op.p, op.n);
-		found[at].n = op.n;
-	}
+	const uint64_t hash = acc_hash(op.p, op.n);
+	uint64_t at = hash % FEW;
+	for (unsigned i = 0; i < TRIES && found[at].n > 0; i++, at = (at + 1) % FEW)
+		if (op.n == found[at].n && memcmp(op.p, found[at].name, op.n) == 0)
+			return found[at].row;
+	if (found[at].n > 0)
+		at = hash % FEW;
+	found[at].row = search(op);
+	memcpy(found[at].name, op.p, op.n);
+	found[at].n = op.n;
 	return found[at].row;
 }
 

@@ -325,8 +325,10 @@ acc_raw_values(struct acc_rec *r, struct acc_err *e)
 {
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct acc_field *f = &r->f[i];
+		if (acc_common_value(f->raw, &f->v) > 0 || common_ints(f->raw, &f->v, &r->mem) > 0)
+			continue;
 		struct acc_cursor c = {.p = f->raw, .n = f->nraw, .e = e};
-		if (acc_common_value(f->raw, &f->v) == 0 && acc_take_value(&c, &f->v, &r->mem) <= 0)
+		if (acc_take_value(&c, &f->v, &r->mem) <= 0)
 			return acc_nomem(e);
 	}
 	return 0;

@@ -171,16 +171,6 @@ tell(const struct acc_keylist *k, struct acc_buf *out)
 	return 0;
 }
 
-/* Is this text the last value? Most that are new to a reader of files are texts that came before. */
-static inline bool
-is_last_text(struct acc_str s, const struct acc_last *last)
-{
-	const uint32_t head = s.n < 32 ? 1 : 2;
-	return last->have && last->n == head + s.n &&
-	       last->raw[0] == (head == 1 ? (0xa0 | s.n) : 0xd9) &&
-	       acc_bytes_same(last->raw + head, s.p, s.n);
-}
-
 /* The MessagePack of a scalar, as pack_value has it, as a word, the first byte lowest, and a ninth byte: they stay in
  * registers, where memory would have to be waited for. Its length; 0: it is no such value. */
 static inline uint32_t
@@ -228,75 +218,100 @@ is_word(const uint8_t *p, uint64_t word, uint32_t n)
 	return (there ^ word) << (64 - 8 * n) == 0;
 }
 
-/* A text of up to 255 bytes. Its length with what stands before. */
-static inline uint32_t
-put_text(uint8_t *p, struct acc_str s)
-{
-	const uint32_t head = s.n < 32 ? 1 : 2;
-	p[0] = (uint8_t)(head == 1 ? (0xa0 | s.n) : 0xd9);
-	p[head - 1] = (uint8_t)(head == 1 ? p[0] : s.n);
-	acc_bytes_copy(p + head, s.p, s.n);
-	return head + s.n;
-}
-
 /* n bytes at p were written as the value of a key. */
 static inline void
 keep_last(struct acc_last *last, const uint8_t *p, uint32_t n)
 {
 	last->have = n <= KEYLISTS_VALUE;
-	last->n = n;
+	last->n = last->have ? n : KEYLISTS_NONE;
 	if (last->have)
 		acc_bytes_copy(last->raw, p, n);
 }
 
-/* A field behind what was written, for which there is room, unless its value is the last one; is it there? */
 static inline bool
-put_value(const struct acc_field *f, struct acc_last *last, bool keep, struct acc_buf *out)
+is_last(const struct acc_last *last, const uint8_t *p, uint32_t n)
+{
+	return last->n == n && acc_bytes_same(last->raw, p, n);
+}
+
+/* What a field takes at most, so that most need not be asked how much. */
+enum { SHORT = 2 * HEAD + KEYLISTS_VALUE };
+
+/* A value of any form and length. */
+static __attribute__((noinline)) uint8_t *
+put_any(const struct acc_field *f, struct acc_last *last, bool keep, size_t more, uint8_t *to,
+	struct acc_buf *out)
+{
+	const size_t most = f->raw != NULL ? f->nraw : bound(&f->v);
+	out->n = (size_t)(to - out->p);
+	if (reserve(out, most + more) < 0)
+		return NULL;
+	to = out->p + out->n;
+	struct acc_buf b = *out;
+	if (f->raw != NULL)
+		append(&b, (const char *)f->raw, f->nraw);
+	else
+		pack_value(&b, &f->v);
+	const size_t n = b.n - out->n;
+	if (n <= KEYLISTS_VALUE && is_last(last, to, (uint32_t)n))
+		return to;
+	if (keep)
+		keep_last(last, to, (uint32_t)n);
+	return to + n;
+}
+
+/* A field's value to `to`, where it has SHORT bytes and `more` behind them, unless it is the last one. What is behind
+ * it; NULL: no memory. */
+static inline uint8_t *
+put_value(const struct acc_field *f, struct acc_last *last, bool keep, size_t more, uint8_t *to,
+	struct acc_buf *out)
 {
 	const uint8_t *p = f->raw;
-	uint8_t *to = out->p + out->n, ninth = 0;
+	uint8_t ninth = 0;
 	uint64_t word;
 	uint32_t n = f->nraw;
 	if (p != NULL) {
-		if (last->have && last->n == n && acc_bytes_same(last->raw, p, n))
-			return false;
+		if (n > KEYLISTS_VALUE)
+			return put_any(f, last, keep, more, to, out);
+		if (is_last(last, p, n))
+			return to;
 		acc_bytes_copy(to, p, n);
+	} else if (f->v.type == ACC_V_TEXT) {
+		const struct acc_str s = f->v.s;
+		const uint32_t head = s.n < 32 ? 1 : 2;
+		const uint8_t first = (uint8_t)(s.n < 32 ? 0xa0 | s.n : 0xd9);
+		if (s.n > KEYLISTS_VALUE - 2)
+			return put_any(f, last, keep, more, to, out);
+		n = head + s.n;
+		if (last->n == n && last->raw[0] == first &&
+			acc_bytes_same(last->raw + head, s.p, s.n))
+			return to;
+		to[1] = (uint8_t)s.n;
+		to[0] = first;
+		acc_bytes_copy(to + head, s.p, s.n);
+		p = to;
 	} else if ((n = pack_word(&f->v, &word, &ninth)) > 0) {
-		if (last->have && last->n == n && is_word(last->raw, word, n < 8 ? n : 8) &&
+		if (last->n == n && is_word(last->raw, word, n < 8 ? n : 8) &&
 			(n < 9 || last->raw[8] == ninth))
-			return false;
+			return to;
 		put_word(to, word);
 		to[8] = ninth;
-		out->n += n;
 		if (keep) {
 			last->have = true;
 			last->n = n;
 			put_word(last->raw, word);
 			last->raw[8] = ninth;
 		}
-		return true;
-	} else if (f->v.type == ACC_V_TEXT && f->v.s.n < KEYLISTS_VALUE - 1) {
-		if (is_last_text(f->v.s, last))
-			return false;
-		n = put_text(to, f->v.s);
-		out->n += n;
-		if (keep) {
-			last->have = true;
-			last->n = put_text(last->raw, f->v.s);
-		}
-		return true;
+		return to + n;
 	} else {
-		struct acc_buf b = *out;
-		pack_value(&b, &f->v);
-		p = to;
-		n = (uint32_t)(b.n - out->n);
-		if (last->have && last->n == n && acc_bytes_same(last->raw, p, n))
-			return false;
+		return put_any(f, last, keep, more, to, out);
 	}
-	out->n += n;
-	if (keep)
-		keep_last(last, p, n);
-	return true;
+	if (keep) {
+		last->have = true;
+		last->n = n;
+		acc_bytes_copy(last->raw, p, n);
+	}
+	return to + n;
 }
 
 /* A record: how many values are there, the number of its list, a bit for each key. */
@@ -304,10 +319,8 @@ static int
 by_list(const struct acc_rec *r, const struct acc_keylist *k, struct acc_buf *out)
 {
 	const uint32_t nbits = (k->n + 7) / 8;
-	size_t most = 4 * HEAD + nbits;
-	for (uint32_t i = 0; i < k->n; i++)
-		most += r->f[i].raw != NULL ? r->f[i].nraw : bound(&r->f[i].v);
-	if (reserve(out, most) < 0)
+	const size_t most = (size_t)k->n * SHORT;
+	if (reserve(out, 4 * HEAD + nbits + most) < 0)
 		return ACC_ENOMEM;
 	const size_t start = out->n;
 	const bool few = k->n + 2 <= 15;
@@ -315,18 +328,22 @@ by_list(const struct acc_rec *r, const struct acc_keylist *k, struct acc_buf *ou
 	msgpack_pack_uint32(INTO(out), k->number);
 	msgpack_pack_bin(INTO(out), nbits);
 	const size_t bits = out->n;
-	out->n += nbits;
+	uint8_t *to = out->p + bits + nbits;
 	uint32_t there = 2; /* and as many values */
 	for (uint32_t i = 0; i < k->n;) {
-		unsigned byte = 0;
+		unsigned byte = 0, bit = 1;
 		const uint32_t first = i, end = k->n - i < 8 ? k->n : i + 8;
-		for (; i < end; i++) {
-			byte |= (unsigned)put_value(&r->f[i], k->last[i], !k->same[i], out)
-				<< (i - first);
+		for (; i < end; i++, bit *= 2) {
+			const size_t at = (size_t)(to - out->p); /* which may move */
+			to = put_value(&r->f[i], k->last[i], !k->same[i], most, to, out);
+			if (to == NULL)
+				return out->n = start, ACC_ENOMEM;
+			byte |= (size_t)(to - out->p) > at ? bit : 0;
 		}
 		out->p[bits + first / 8] = (uint8_t)byte;
 		there += (uint32_t)__builtin_popcount(byte);
 	}
+	out->n = (size_t)(to - out->p);
 	uint8_t *head = out->p + start;
 	head[0] = few ? (uint8_t)(0x90 | there) : 0xdc;
 	if (!few) {

@@ -19,7 +19,7 @@ last_of(struct acc_keylists *ls, struct acc_str key)
 	struct acc_last *l = acc_alloc(&ls->mem, sizeof *l);
 	if (l == NULL || !ACC_ROOM(ls->last, ls->cap_last, (size_t)ls->nlast + 1, NULL))
 		return NULL;
-	*l = (struct acc_last){.have = false};
+	*l = (struct acc_last){.have = false, .n = KEYLISTS_NONE};
 	ls->last[ls->nlast++] = l;
 	return l;
 }

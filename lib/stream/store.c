@@ -46,7 +46,9 @@ struct acc_store {
 			struct store_keys *keys;
 			size_t first;
 		} rec[SEGMENT];
-		uint32_t nrec;
+		uint32_t nrec, done; /* records of the segment, and how many are decoded: */
+		size_t nvalue;       /* all values of these */
+		const uint8_t *p;    /* behind which the next one stands */
 	} way[2];      /* a backward call is read beside its forward call, which lies far from it */
 	unsigned last; /* of the ways */
 	struct acc_rec whole; /* of acc_store_rec */
@@ -301,13 +303,11 @@ decode_one(const struct store_keys *k, const uint8_t *p, struct store_value *lat
 	return p;
 }
 
-/* Decode the segment at `at`. */
+/* The segment at `at` is what is decoded now. */
 static int
-decode(struct acc_store *st, struct reading *w, uint64_t at, struct acc_err *e)
+begin(struct acc_store *st, struct reading *w, uint64_t at, struct acc_err *e)
 {
 	const uint8_t *p;
-	uint32_t keys;
-	size_t n = 0;
 	int rc = window(st, w, at, &p, e);
 	if (rc < 0)
 		return rc;
@@ -317,22 +317,32 @@ decode(struct acc_store *st, struct reading *w, uint64_t at, struct acc_err *e)
 		return ACC_ENOMEM;
 	w->latest = latest;
 	memcpy(&w->nrec, p + 4, sizeof w->nrec);
-	p += 8;
-	for (uint32_t t = 0; t < w->nrec; t++) {
-		memcpy(&keys, p, sizeof keys);
+	w->p = p + 8;
+	w->done = 0;
+	w->nvalue = 0;
+	w->cached = at;
+	return 0;
+}
+
+/* Decode the records of the segment up to number `last`: whoever jumps wants few of them. */
+static int
+decode(struct acc_store *st, struct reading *w, uint32_t last, struct acc_err *e)
+{
+	uint32_t keys;
+	for (; w->done <= last && w->done < w->nrec; w->done++) {
+		memcpy(&keys, w->p, sizeof keys);
 		struct store_keys *k = st->keys.v[keys];
 		/* One more, so that there are some even where no record has a key. */
-		struct store_value *v = acc_grow(w->value, &w->cap_value, n + k->n + 1, sizeof *v,
-			e);
+		struct store_value *v = acc_grow(w->value, &w->cap_value, w->nvalue + k->n + 1,
+			sizeof *v, e);
 		if (v == NULL)
 			return ACC_ENOMEM;
 		w->value = v;
-		w->rec[t].keys = k;
-		w->rec[t].first = n;
-		p = decode_one(k, p + sizeof keys, latest, v + n);
-		n += k->n;
+		w->rec[w->done].keys = k;
+		w->rec[w->done].first = w->nvalue;
+		w->p = decode_one(k, w->p + sizeof keys, w->latest, v + w->nvalue);
+		w->nvalue += k->n;
 	}
-	w->cached = at;
 	return 0;
 }
 
@@ -348,11 +358,13 @@ acc_store_get(struct acc_store *st, uint64_t at, struct acc_stored *out, struct 
 	if (rc == 0 && st->way[st->last].cached != at / SEGMENT) {
 		st->last = !st->last;
 		if (st->way[st->last].cached != at / SEGMENT)
-			rc = decode(st, &st->way[st->last], at / SEGMENT, e);
+			rc = begin(st, &st->way[st->last], at / SEGMENT, e);
 	}
+	struct reading *w = &st->way[st->last];
+	if (rc == 0 && w->done <= at % SEGMENT)
+		rc = decode(st, w, (uint32_t)(at % SEGMENT), e);
 	if (rc < 0)
 		return rc;
-	const struct reading *w = &st->way[st->last];
 	struct store_keys *k = w->rec[at % SEGMENT].keys;
 	const struct store_value *v = w->value + w->rec[at % SEGMENT].first;
 	*out = (struct acc_stored){.kind = k->kind, .n = k->n, .keys = k, .v = v};
