@@ -146,7 +146,8 @@ search(const struct acc_rec *r, struct acc_str prefix, struct acc_str key)
 struct place {
 	uint64_t shape; /* 0: none */
 	uint32_t n, at; /* fields of such a record; where it stands, or n */
-	uint8_t nk, np; /* bytes of the key, and of the prefix, as they stand in text one after the other */
+	uint8_t nk,
+		np; /* bytes of the key, and of the prefix, as they stand in text one after the other */
 	char text[30];
 };
 enum { PLACES = 512 }; /* in pairs, so that two that are asked in turn have room */
@@ -154,8 +155,8 @@ enum { PLACES = 512 }; /* in pairs, so that two that are asked in turn have room
 static inline bool
 is_asked(const struct place *p, const struct acc_rec *r, struct acc_str prefix, struct acc_str key)
 {
-	return p->shape == r->shape && p->n == r->n && p->nk == key.n && p->np == prefix.n && same(p->text, key.p, key.n) &&
-	       same(p->text + key.n, prefix.p, prefix.n);
+	return p->shape == r->shape && p->n == r->n && p->nk == key.n && p->np == prefix.n &&
+	       same(p->text, key.p, key.n) && same(p->text + key.n, prefix.p, prefix.n);
 }
 
 static __attribute__((noinline)) void

@@ -168,7 +168,8 @@ int
 acc_dump_emit_stack(struct acc_dump_ctx *c, struct acc_str id)
 {
 	/* Most records are of the stack of the one before. */
-	if (!c->follow && id.n > 0 && id.n == c->nlast_stack && memcmp(id.p, c->last_stack, id.n) == 0)
+	if (!c->follow && id.n > 0 && id.n == c->nlast_stack &&
+		memcmp(id.p, c->last_stack, id.n) == 0)
 		return 0;
 	uint64_t *at = id.n == 0 ? NULL : acc_map_get(&c->stacks, id);
 	if (at != NULL && id.n <= sizeof c->last_stack) {

@@ -28,9 +28,9 @@ struct acc_dump_ctx {
 	struct acc_rec rec; /* what acc_dump_rec gives */
 	struct dump_src *src;
 	size_t nsrc, cap, cur;
-	struct acc_map src_at;    /* id -> index of src */
-	struct acc_map stacks;    /* id -> index of pending, or DUMP_STACK_OUT */
-	char last_stack[24];      /* the id that was handed on last, nlast_stack bytes */
+	struct acc_map src_at; /* id -> index of src */
+	struct acc_map stacks; /* id -> index of pending, or DUMP_STACK_OUT */
+	char last_stack[24];   /* the id that was handed on last, nlast_stack bytes */
 	uint32_t nlast_stack;
 	struct acc_rec **pending; /* stack records that no record has used yet */
 	size_t npending, cap_pending;

@@ -20,13 +20,13 @@ acc_sample_run(uint64_t count, size_t i, size_t *n)
 	return room / 63 * i + room % 63 * i / 63;
 }
 
-/* The k-th of n positive numbers: positive doubles are in the order of their bits, so digits of
- * 11 bits, the exponent first, narrow them down without a comparison. */
+/* The k-th of n positive numbers, of which the exponent is the same: positive doubles are in the order of their
+ * bits, so digits of 11 bits narrow them down without a comparison. */
 static double
 rank(double *x, size_t n, size_t k)
 {
 	uint16_t count[2048];
-	for (int shift = 52; shift >= -3 && n > 1; shift -= 11) {
+	for (int shift = 41; shift >= -3 && n > 1; shift -= 11) {
 		const int s = shift < 0 ? 0 : shift; /* the last digit overlaps the one before */
 		uint64_t bits;
 		size_t digit = 0, m = 0;
@@ -48,14 +48,32 @@ rank(double *x, size_t n, size_t k)
 	return x[0];
 }
 
+/* Of the positive and finite ones. The exponent is the first digit; what is left out has the largest, which none of them
+ * has. */
 double
 acc_median(double *x, size_t n)
 {
-	size_t m = 0;
+	enum { NONE = 2047 };
+	uint16_t count[NONE + 1];
+	uint64_t bits;
+	size_t all = 0, digit = 0, m = 0;
+	memset(count, 0, sizeof count);
 	for (size_t i = 0; i < n; i++) {
+		memcpy(&bits, &x[i], sizeof bits);
+		const bool in = bits - 1 < ((uint64_t)NONE << 52) - 1;
+		count[in ? bits >> 52 : NONE]++;
+		all += in;
+	}
+	if (all == 0)
+		return 0;
+	size_t k = (all - 1) / 2;
+	for (; k >= count[digit]; digit++)
+		k -= count[digit];
+	for (size_t i = 0; i < n; i++) {
+		memcpy(&bits, &x[i], sizeof bits);
 		double v = x[i];
 		x[m] = v;
-		m += (v > 0) & (v < INFINITY);
+		m += (bits >> 52 == digit) & (bits != 0);
 	}
-	return m == 0 ? 0 : rank(x, m, (m - 1) / 2);
+	return rank(x, m, k);
 }

@@ -356,8 +356,8 @@ by_list(const struct acc_rec *r, const struct acc_keylist *k, struct acc_buf *ou
 /* The list of a record's keys; of keys that are new it is told. Those who make records may know a shape by another
  * number than what its keys hash to: that is looked up once, so that no list is told twice. */
 static const struct acc_keylist *
-list_of(const struct acc_rec *r, struct acc_shapes *sh, struct acc_keylists *ls, struct acc_buf *out,
-	int *rc, struct acc_err *e)
+list_of(const struct acc_rec *r, struct acc_shapes *sh, struct acc_keylists *ls,
+	struct acc_buf *out, int *rc, struct acc_err *e)
 {
 	uint64_t keys;
 	uint32_t at = r->shape == 0 ? ACC_NOID : acc_ids_get(&ls->by_shape, r->shape);
@@ -367,8 +367,7 @@ list_of(const struct acc_rec *r, struct acc_shapes *sh, struct acc_keylists *ls,
 	if (*rc < 0 || keys == 0 || r->n > ACC_MAX_FIELDS)
 		return NULL;
 	at = acc_ids_get(&ls->by_shape, keys);
-	const struct acc_keylist *k = at != ACC_NOID ? ls->v[at]
-						     : acc_keylist_new(ls, r, keys, rc);
+	const struct acc_keylist *k = at != ACC_NOID ? ls->v[at] : acc_keylist_new(ls, r, keys, rc);
 	if (k != NULL && at == ACC_NOID)
 		*rc = tell(k, out);
 	if (k != NULL && *rc == 0 && r->shape != 0)

@@ -15,7 +15,7 @@ enum { KEYLISTS_MOST = 1024, KEYLISTS_KEYS = 65536, KEYLISTS_VALUE = 255 };
 enum { KEYLISTS_NONE = INT32_MAX };
 struct acc_last {
 	bool have;
-	uint32_t n; /* of a writer KEYLISTS_NONE where it has none */
+	uint32_t n;       /* of a writer KEYLISTS_NONE where it has none */
 	struct acc_val v; /* for readers; arrays stand in mem */
 	struct acc_arena mem;
 	uint8_t raw[KEYLISTS_VALUE + 1]; /* n bytes of MessagePack */

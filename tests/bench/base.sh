@@ -74,3 +74,43 @@ base() {
 	}
 	rm -r "$tmp/base" "$tmp/now"
 }
+
+# Instructions of a command, in millions, by callgrind: the same on a machine that does much else.
+instructions() {
+	valgrind --tool=callgrind --callgrind-out-file=/dev/null "$@" 2>&1 >/dev/null |
+		awk '/ Collected : / {printf "%.1f\n", $NF / 1e6}'
+}
+
+# Of each program of the pipeline, and of accaudit, on 10,000 records a side.
+counts() {
+	: "${BASE:?counts: BASE=COMMIT says against which}"
+	build_base || return
+	if ! command -v valgrind >/dev/null; then
+		line "instructions against $BASE" "-" "skipped: valgrind is not installed"
+		return
+	fi
+	make stats 2000
+	for at in "$base" "$BIN"; do
+		f=$tmp/$([ "$at" = "$base" ] && echo base || echo now)
+		mkdir -p "$f"
+		"$at/accdump-read" "$tmp/a" >"$f/a.acc"
+		"$at/accdump-read" "$tmp/b" >"$f/b.acc"
+		"$at/accalign" "$f/a.acc" "$f/b.acc" >"$f/p.acc"
+		"$at/accmetric" -q "$f/p.acc" >"$f/m.acc"
+		{
+			instructions "$at/accdump-read" "$tmp/a"
+			instructions "$at/accalign" "$f/a.acc" "$f/b.acc"
+			instructions "$at/accmetric" -q -j 1 "$f/p.acc"
+			instructions "$at/accfirstbad" "$f/m.acc"
+			instructions "$at/accaudit" -j 1 "$f/a.acc"
+		} >"$f/counts"
+	done
+	n=0
+	for p in accdump-read accalign accmetric accfirstbad accaudit; do
+		n=$((n + 1))
+		was=$(sed -n "${n}p" "$tmp/base/counts") now=$(sed -n "${n}p" "$tmp/now/counts")
+		line "$p of 10,000 records, instructions" "$now" "million"
+		line "$p of 10,000 records, instructions" "$(calc "$was / $now")" "x fewer than $BASE"
+	done
+	rm -r "$tmp/base" "$tmp/now"
+}

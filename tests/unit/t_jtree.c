@@ -128,9 +128,56 @@ changed(void)
 	ok(plain > 10000, "%u of their members in one go", plain);
 }
 
+/* Decimals of 2 to 24 digits and a point, as strtod has them, to the last bit. */
+static void
+numbers(void)
+{
+	enum { ROUNDS = 2000, EACH = 100 };
+	char text[EACH * 32];
+	double want[EACH];
+	unsigned wrong = 0, read = 0;
+	uint64_t r = 58;
+	for (int i = 0; i < ROUNDS; i++) {
+		size_t n = (size_t)snprintf(text, sizeof text, "{\"k\": [");
+		for (int k = 0; k < EACH; k++) {
+			r = r * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+			const unsigned ndigits = 2 + (unsigned)(r >> 60) + (unsigned)(r >> 57 & 7),
+				       whole = 1 + (unsigned)(r >> 32) % (ndigits - 1);
+			const size_t first = n;
+			if (r >> 40 & 1)
+				text[n++] = '-';
+			uint64_t d = r * UINT64_C(0x9e3779b97f4a7c15);
+			for (unsigned at = 0; at < ndigits; at++, d = d * 7 + (d >> 33)) {
+				if (at == whole)
+					text[n++] = '.';
+				/* A zero stands alone before the point. */
+				text[n++] = (char)(at == 0 && whole > 1 ? '1' + (d >> 20) % 9
+									: '0' + (d >> 20) % 10);
+			}
+			text[n] = '\0';
+			want[k] = strtod(text + first, NULL);
+			n += (size_t)snprintf(text + n, sizeof text - n,
+				k + 1 < EACH ? ", " : "]}");
+		}
+		struct acc_json *j = reader(text, n);
+		struct acc_json_tok t;
+		struct acc_arena m = {0};
+		acc_json_next(j, &t, NULL);
+		acc_json_next(j, &t, NULL);
+		const struct jnode *v = acc_jtree_plain(j, &m);
+		const struct jnode *c = v == NULL ? NULL : v->child;
+		for (int k = 0; k < EACH && c != NULL; k++, c = c->next, read++)
+			wrong += c->type != ACC_JSON_FLOAT || memcmp(&c->f, &want[k], 8) != 0;
+		acc_arena_release(&m);
+		acc_json_close(j);
+	}
+	ok(wrong == 0 && read == ROUNDS * EACH, "of %u numbers %u are not strtod's", read, wrong);
+}
+
 int
 main(void)
 {
+	numbers();
 	one(usual, 3);
 	one("{\"a\": {\"s\": \"an \\\"escape\\\"\"}, \"b\": [1]}", 1);
 	one("{\"a\": [\"\xc3\xa9\"]}", 0);

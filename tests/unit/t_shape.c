@@ -182,6 +182,44 @@ ends(void)
 	free(text);
 }
 
+/* Where a key stands is kept by shape, and by where the text lies: neither the text nor the record is taken for
+ * another one. */
+static void
+found(void)
+{
+	struct acc_rec r = {0};
+	char key[8];
+	unsigned wrong = 0;
+	for (int i = 0; i < 3000; i++) {
+		const int n = 1 + i % 7, shape = 1 + i % 5;
+		acc_rec_start(&r, ACC_STR("pair"));
+		/* Of shape s, the first s keys are left out. */
+		for (int k = shape; k < 8; k++) {
+			snprintf(key, sizeof key, "k%d", k);
+			acc_add(&r,
+				k % 3 == 0   ? "a."
+				: k % 3 == 1 ? "b."
+					     : "ab.",
+				key, acc_int(k * 10 + i));
+		}
+		r.shape = (uint64_t)shape;
+		for (int k = 0; k < 8; k++) {
+			snprintf(key, sizeof key, "k%d", k);
+			const int64_t want = k < shape ? -1 : k * 10 + i;
+			wrong += acc_get_int(&r, "a.", key, -1) != (k % 3 == 1 ? -1 : want);
+			wrong += acc_get_int(&r, "b.", key, -1) != (k % 3 == 0 ? -1 : want);
+			wrong += acc_get_int(&r, "", key, -1) != -1;
+		}
+		snprintf(key, sizeof key, "k%d", n);
+		acc_put(&r, "a.", key, acc_int(-5));
+		wrong += acc_get_int(&r, "a.", key, 0) != -5;
+		acc_del(&r, "a.", key);
+		wrong += acc_get(&r, "a.", key) != NULL;
+	}
+	ok(wrong == 0, "%u fields of another key, or record", wrong);
+	acc_rec_release(&r);
+}
+
 int
 main(void)
 {
@@ -192,5 +230,6 @@ main(void)
 	acc_rec_release(&made);
 	acc_rec_release(&read);
 	acc_buf_release(&bytes);
+	found();
 	return done();
 }

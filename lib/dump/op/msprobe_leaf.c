@@ -21,8 +21,7 @@ shape_with(uint64_t shape, uint32_t n, const char *literal)
 static inline int
 add(struct acc_rec *r, struct acc_str key, const struct acc_val v)
 {
-	if (r->n >= r->cap || r->n >= ACC_MAX_FIELDS - 1 ||
-		(v.type == ACC_V_TEXT && v.s.p == NULL))
+	if (r->n >= r->cap || r->n >= ACC_MAX_FIELDS - 1 || (v.type == ACC_V_TEXT && v.s.p == NULL))
 		return acc_rec_push(r, &(struct acc_field){.key = key, .v = v});
 	struct acc_field *f = &r->f[r->n];
 	r->shape = shape_with(r->shape, r->n++, key.p);
