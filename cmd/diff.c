@@ -317,8 +317,6 @@ run_pipeline(struct plan *p)
 			keep(judged, p->opt->kept);
 		if (lseek(judged, 0, SEEK_SET) < 0)
 			cli_die("a temporary file:");
-		if (p->wholly && ranks_ask(p))
-			convicted = ranks_convicted(p, &failed, &bad);
 		last = plan_show(&l, NULL, judged);
 	} else {
 		last = plan_show(&l, plan_judge(&l), -1);

@@ -1,6 +1,6 @@
 /* A gradient that is given to no reduction, weights that drift apart: one process as the bench has none of it, and parts that
  * become one show the sum of what they have. accaudit's rules over ranks see it, of the device alone, where it is recorded who
- * communicates with whom. What a bench of several ranks has, too, is by design. */
+ * communicates with whom. What a bench of several ranks has, too, is by design, also where these are as many. */
 #include "diff_ranks.h"
 #include "acc/stream.h"
 #include "cli.h"
@@ -12,8 +12,9 @@ bool
 ranks_ask(const struct plan *p)
 {
 	const struct diff_opt *o = p->opt;
-	return p->holds == ACC_HOLDS_DUMP && p->side[DEVICE].folded && !p->side[DEVICE].parted &&
-	       p->side[DEVICE].g.groups && !o->no_audit && o->preset == NULL && o->rules == NULL;
+	return p->holds == ACC_HOLDS_DUMP && (p->side[DEVICE].folded || p->both_ranked) &&
+	       !p->side[DEVICE].parted && p->side[DEVICE].g.groups && !o->no_audit &&
+	       o->preset == NULL && o->rules == NULL;
 }
 
 /* Of its findings that are errors those whose tensor other ranks convict: their names, and where wr is not NULL

@@ -396,10 +396,14 @@ look_again(struct scan *s, uint32_t *chosen, uint32_t *out, struct acc_err *e)
 		!acc_witness_excuses(s, ACC_WITNESS_computed_otherwise) || x->audit ||
 		s->c->opt.roots == NULL || s->c->item[x->item].measure == ACC_BY_STAT)
 		return 0;
+	/* Of several communications one may be missing, and the next be paired in its place: no other way to write it. */
+	const bool talks = s->c->call[x->call].talks;
 	int rc = acc_heal(s->c, e);
-	s->two = rc == 0 && is_healed(s, x);
-	acc_heal_settle(s->c, s->two);
-	return rc == 0 && s->two ? learn_and_decide(s, chosen, out, e) : rc;
+	const bool healed = rc == 0 && is_healed(s, x);
+	s->two = healed && !talks;
+	acc_heal_settle(s->c, healed, talks);
+	rc = rc == 0 && healed ? learn_and_decide(s, chosen, out, e) : rc;
+	return rc == 0 && healed && talks ? look_again(s, chosen, out, e) : rc;
 }
 
 /* The first that the user doubts, where nothing else is known of it. */
@@ -463,7 +467,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0 && s.two && acc_witness_excuses(&s, ACC_WITNESS_computed_otherwise))
 		rc = acc_heal(c, e);
 	if (rc == 0)
-		acc_heal_settle(c, true);
+		acc_heal_settle(c, true, false);
 	if (rc == 0 && (s.ranks = acc_ranks_open(c, e)) == NULL)
 		rc = ACC_ENOMEM;
 	if (rc == 0)
@@ -474,6 +478,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_say_update(&s, &stretch.call, e);
 	if (rc == 0 && s.two && i == ACC_NOCALL && stretch.call == ACC_NOCALL)
 		rc = acc_substitute_apart(&s, &i, e);
+	if (rc == 0 && i != ACC_NOCALL)
+		rc = acc_say_scaler(&s, &s.suspect[i], &stretch.call, e);
 	if (rc == 0)
 		rc = part(&s, i, &stretch.call, e);
 	if (rc == 0 && s.two && i == ACC_NOCALL && out == ACC_NOCALL)

@@ -2,6 +2,7 @@
 #include "judge/first_bad.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "acc/stat.h"
 #include "judge/case.h"
@@ -94,6 +95,50 @@ takes_twice(const struct scan *s, const struct acc_call *k)
 	return false;
 }
 
+/* Do both sides call one optimizer, whose weights (0.i) agree place by place? */
+static bool
+steps_the_same(const struct scan *s, uint32_t call)
+{
+	struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	uint32_t weights = 0;
+	if (k->key[ACC_A] == NULL || k->key[ACC_B] == NULL || !acc_call_steps(k) ||
+		strcmp(k->key[ACC_A], k->key[ACC_B]) != 0)
+		return false;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		struct acc_rec *r;
+		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it))
+			continue;
+		if (!acc_is_measured(it) || acc_other_shape(it) ||
+			acc_case_record(c, it, &r, NULL) < 0)
+			return false;
+		if (!acc_str_starts(acc_get_text(r, "a.", "pos"), "0.") ||
+			!acc_str_starts(acc_get_text(r, "b.", "pos"), "0."))
+			break;
+		if (!(it->rms <= LIMIT_SAME_INPUT * acc_item_unit(it)))
+			return false;
+		weights++;
+	}
+	return weights > 0;
+}
+
+/* Then a gradient is that of the weight at its place, unless its values are those of another on the bench. */
+static bool
+is_gradient_there(const struct scan *s, const struct suspect *x)
+{
+	const struct acc_call *k = &s->c->call[x->call];
+	const struct acc_item *of = &s->c->item[x->item], *it;
+	if (x->role != ROLE_IN || !steps_the_same(s, x->call))
+		return false;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		it = &s->c->item[i];
+		if (it->call == x->call && it->id[ACC_B] != 0 && it->id[ACC_B] == of->id[ACC_A])
+			return false;
+	}
+	return true;
+}
+
 /* Of two programs much is paired by guess. What agrees again behind a call says that it is right; a weight may
  * lie in another order; and of what one side alone calls, or a gradient that was not compared where it was made,
  * nothing says that it is the other's. */
@@ -119,6 +164,8 @@ acc_is_guess(const struct scan *s, const struct suspect *x)
 				 : x->role == ROLE_IN && c->item[x->item].guessed) &&
 		c->item[x->item].count == 1 && goes_on(c, x->call))
 		return true;
+	if (is_gradient_there(s, x))
+		return false;
 	/* Of an optimizer that is written out, many tensors are alike: it is compared by the weights that it gives. */
 	if (acc_call_steps(&c->call[x->call]) &&
 		(x->role == ROLE_IN || (x->role == ROLE_OUT && x->unseen && c->opt.where != NULL &&

@@ -520,10 +520,12 @@ acc_noise_before(struct acc_case *c, uint32_t call, double *noise, struct acc_er
 }
 
 void
-acc_heal_settle(struct acc_case *c, bool apart)
+acc_heal_settle(struct acc_case *c, bool apart, bool talks)
 {
 	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
-		c->item[i].apart &= apart;
+		const uint32_t call = c->item[i].call;
+		c->item[i].apart &= apart &&
+				    (!talks || (call != ACC_NOCALL && c->call[call].talks));
 		if (c->item[i].apart)
 			c->item[i].measure = ACC_UNMEASURED;
 	}

@@ -73,6 +73,12 @@ int acc_say_lost(struct scan *s, struct acc_err *e);
  * same weights and gradients; 0; < 0. */
 int acc_say_update(struct scan *s, uint32_t *call, struct acc_err *e);
 
+/* --- scaler.c --- */
+struct suspect;
+/* Of ranks that are folded: 1 with a finding, and the call, if the loss is multiplied on one side alone by what all gradients
+ * are off by, of which this suspect is one; 0; < 0. */
+int acc_say_scaler(struct scan *s, const struct suspect *x, uint32_t *call, struct acc_err *e);
+
 /* --- masked.c --- */
 /* Scores that the two sides hide by other numbers, where a softmax leaves nothing of either, get the
  * error of those that are not hidden. 0 or < 0. */

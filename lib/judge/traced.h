@@ -56,8 +56,8 @@ void acc_sum_release(struct scan *s);
 /* Mark tensors that differ where what follows agrees again, as computed otherwise (apart); of those known by
  * statistics alone none. 0 or < 0. */
 int acc_heal(struct acc_case *c, struct acc_err *e);
-/* Then: what is marked is no pair any more, or none is. */
-void acc_heal_settle(struct acc_case *c, bool apart);
+/* Then: what is marked is no pair any more (talks: of communications alone), or none is. */
+void acc_heal_settle(struct acc_case *c, bool apart, bool talks);
 /* What rounding leaves of what agrees before a call of the forward pass: no jump is counted. 0 or < 0. */
 int acc_noise_before(struct acc_case *c, uint32_t call, double *noise, struct acc_err *e);
 /* How far what a call was given is off, in roundings: INFINITY: that is not known of all, or there is nothing. */

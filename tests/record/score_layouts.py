@@ -31,7 +31,7 @@ def judge(folder, name, right):
     said = [r for r in found if r["what"] in ACCUSE and (r["what"] != "missing" or r.get("rule") == "reduction")]
     text = " | ".join(r["text"] for r in said[:1] or found) or done.stderr.strip()
     layout, _, fault = name.removesuffix(".1").partition("-")
-    ranks = len([n for n in os.listdir(os.path.join(folder, name)) if n.startswith("rank")])
+    ranks = len([n for n in os.listdir(os.path.join(folder, name)) if n.startswith("rank") and n.endswith(".acc")])
     maker = "meshes" if any(n.startswith("ddp3") for n in os.listdir(folder)) else "layouts"
     at_once = done.returncode == 1 and fault and said and places.named(maker, layout, fault, ranks, said[0])
     return name, done.returncode, bool(at_once), text

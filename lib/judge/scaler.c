@@ -1,0 +1,260 @@
+/* Ranks whose loss one side alone multiplies by a number, and whose gradients are all that number times the bench's. Of how a
+ * gradient lies on the ranks, a half may be the mean over two of them, so that what is made of the loss is not compared; what
+ * optimizers are given tells. */
+#include <math.h>
+#include <string.h>
+
+#include "acc/say.h"
+#include "judge/arrived.h"
+#include "judge/case.h"
+#include "judge/first_bad.h"
+
+/* To 1 % a factor is the same, as where a rule tells it by statistics; nearer to 1 than that it is none. */
+static bool
+is_same(double x, double y)
+{
+	return fabs(x - y) <= 0.01 * y;
+}
+
+/* The norms of an optimizer's gradient on both sides: 1; 0: it is none, or was not compared; < 0. */
+static int
+norms(struct scan *s, uint32_t item, double *a, double *b, struct acc_err *e)
+{
+	const struct acc_item *it = &s->c->item[item];
+	struct acc_rec *r;
+	if (it->call == ACC_NOCALL || it->kind != ACC_ITEM_TENSOR || it->exact ||
+		!acc_is_measured(it) || !acc_is_input(it) || !acc_call_steps(&s->c->call[it->call]))
+		return 0;
+	if (acc_case_record(s->c, it, &r, e) < 0)
+		return e->code;
+	/* An optimizer's second list. */
+	return acc_str_starts(acc_get_text(r, "b.", "pos"), "1.") && acc_side_norm(r, ACC_A, a) &&
+	       acc_side_norm(r, ACC_B, b) && *b > 0;
+}
+
+/* What comes to optimizers: 1: all that was compared is `times` the bench's, in *n tensors; 0; < 0. What is of the size of
+ * rounding beside the largest of them, as the gradient of a bias before a softmax, has no factor. */
+static int
+arrives(struct scan *s, double *times, uint32_t *n, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	double a, b, largest = 0;
+	int rc = 0;
+	acc_case_rest(c);
+	for (uint32_t i = 0; i < c->nitem && rc >= 0; i = acc_step(c, i))
+		if ((rc = norms(s, i, &a, &b, e)) > 0)
+			largest = fmax(largest, b);
+	for (uint32_t i = 0; i < c->nitem && rc >= 0; i = acc_step(c, i)) {
+		if ((rc = norms(s, i, &a, &b, e)) <= 0 || b <= LIMIT_JUMP * s->unit * largest)
+			continue;
+		*times = *n == 0 ? a / b : *times;
+		if (!is_same(a / b, *times) || is_same(*times, 1))
+			return 0;
+		++*n;
+	}
+	return rc < 0 ? rc : *n > 1;
+}
+
+/* By what a backward call multiplies the single number that comes back to it on one side; NAN: it does not. */
+static int
+multiplies_by(struct scan *s, uint32_t call, int side, double *by, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	double in = NAN, out = NAN;
+	*by = NAN;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		struct acc_rec *r;
+		double norm;
+		if (it->call != call || it->kind != ACC_ITEM_TENSOR)
+			continue;
+		if (it->count > 1)
+			return 0;
+		if (acc_case_record(c, it, &r, e) < 0)
+			return e->code;
+		if (!acc_side_norm(r, side, &norm))
+			continue;
+		double *of = acc_is_input(it) ? &in : &out;
+		if (!isnan(*of))
+			return 0;
+		*of = norm;
+	}
+	*by = in > 0 && out > 0 ? out / in : NAN;
+	return 0;
+}
+
+/* Does a call of both sides pass on a single number that is `times` the bench's? */
+static int
+passes(struct scan *s, double times, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		struct acc_rec *r;
+		double a, b;
+		if (it->call == ACC_NOCALL || it->kind != ACC_ITEM_TENSOR || it->sides != 3 ||
+			it->count != 1 || !acc_is_input(it) || !c->call[it->call].backward)
+			continue;
+		if (acc_case_record(c, it, &r, e) < 0)
+			return e->code;
+		if (acc_side_norm(r, ACC_A, &a) && acc_side_norm(r, ACC_B, &b) && b > 0 &&
+			is_same(a / b, times))
+			return 1;
+	}
+	return 0;
+}
+
+/* The call of one side whose gradients a backward one gives. */
+static const struct acc_call *
+forward_of(const struct acc_case *c, const struct acc_call *back, int side)
+{
+	const char *key = back->key[side], *end = strrchr(key, '.');
+	for (const struct acc_call *k = back; end != NULL && k-- > c->call;)
+		if (k->segment == back->segment && k->twin == back->twin && !k->backward &&
+			k->key[side] != NULL &&
+			strncmp(k->key[side], key, (size_t)(end - key) + 1) == 0)
+			return k;
+	return back;
+}
+
+static int
+say(struct scan *s, uint32_t back, int side, double by, double times, uint32_t n, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	const struct acc_call *k = forward_of(c, &c->call[back], side);
+	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
+	if (src == NULL || where == NULL)
+		return acc_nomem(e);
+	struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_scaled_loss, "culprit",
+		"scaled-loss", e);
+	if (f == NULL)
+		return e->code;
+	acc_finding_of(f, k);
+	f->value = times;
+	f->limit = 1;
+	f->stack = stack;
+	f->text = acc_say(&c->mem,
+		side == ACC_A
+			? "%s%s: only the device multiplies the loss by %.6g here, and all gradients that optimizers are"
+			  " given, of %u that were compared, are %.6g times the bench's%s%s"
+			: "%s%s: only the bench multiplies the loss by %.6g here, and all gradients that optimizers are"
+			  " given, of %u that were compared, are %.6g times the bench's%s%s",
+		where, f->name, by, n, times, src[0] != '\0' ? "; at " : "", src);
+	return f->text == NULL ? acc_nomem(e) : 1;
+}
+
+static int
+find_scaler(struct scan *s, uint32_t *call, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	double times = NAN, of[2] = {NAN, NAN};
+	uint32_t n = 0, first[2] = {ACC_NOCALL, ACC_NOCALL};
+	int rc = arrives(s, &times, &n, e);
+	if (rc <= 0)
+		return rc;
+	for (uint32_t i = 0; i < c->ncall; i++) {
+		double by[2];
+		if (!c->call[i].backward || !acc_only_scales(&c->call[i]))
+			continue;
+		for (int side = ACC_A; side <= ACC_B; side++)
+			if ((rc = multiplies_by(s, i, side, &by[side], e)) < 0)
+				return rc;
+		const int side = isnan(by[ACC_B]) ? ACC_A : ACC_B;
+		if (isnan(by[side]) || !isnan(by[!side]) || by[side] == 1)
+			continue;
+		/* Of several, as of micro-batches, all by the same. */
+		if (first[side] != ACC_NOCALL && by[side] != of[side])
+			return 0;
+		if (first[side] == ACC_NOCALL)
+			first[side] = i;
+		of[side] = by[side];
+	}
+	for (int side = ACC_A; side <= ACC_B; side++) {
+		const double makes = side == ACC_A ? of[side] : 1 / of[side];
+		if (first[side] == ACC_NOCALL || !is_same(makes, times))
+			continue;
+		/* That the bench's batch is in parts is no such factor. */
+		rc = side == ACC_B ? passes(s, times, e) : 1;
+		if (rc > 0) {
+			*call = first[side];
+			rc = say(s, first[side], side, of[side], times, n, e);
+		}
+		return rc;
+	}
+	return 0;
+}
+
+/* Does this call divide what adds up to the bench's by what adds up to the bench's divisor, and give nothing that does? Then the
+ * ranks' divisors are not the same, and the mean of the quotients is not the bench's. */
+static int
+divides_by_own(struct scan *s, uint32_t call, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	uint32_t given = 0, floats = 0, unknown = 0;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		struct acc_rec *r;
+		if (it->call != call || it->kind != ACC_ITEM_TENSOR)
+			continue;
+		if (acc_case_record(c, it, &r, e) < 0)
+			return e->code;
+		const struct acc_str fold = acc_get_text(r, "a.", "fold");
+		const bool sum = acc_str_is(fold, "Partial(sum)"),
+			   none = acc_str_is(fold, "Unknown()");
+		/* Of a count its recorder may have noted the extremes alone, which tell no layout. */
+		if (it->sides != 3 || it->count > 1 ||
+			!(acc_is_input(it) ? sum || (none && it->exact) : none))
+			return 0;
+		given += acc_is_input(it);
+		floats += acc_is_input(it) && !it->exact;
+		unknown += !acc_is_input(it);
+	}
+	return given == 2 && floats > 0 && unknown == 1;
+}
+
+static int
+say_own(struct scan *s, uint32_t call, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
+	if (src == NULL || where == NULL)
+		return acc_nomem(e);
+	struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_scaled_loss, "culprit",
+		"scaled-loss", e);
+	if (f == NULL)
+		return e->code;
+	acc_finding_of(f, k);
+	f->stack = stack;
+	f->text = acc_say(&c->mem,
+		"%s%s: each rank divides its sum by a number of its own, such as how many tokens it has; the mean of what they give is"
+		" not what the bench's call gives, nor are gradients%s%s",
+		where, f->name, src[0] != '\0' ? "; at " : "", src);
+	return f->text == NULL ? acc_nomem(e) : 1;
+}
+
+int
+acc_say_scaler(struct scan *s, const struct suspect *x, uint32_t *call, struct acc_err *e)
+{
+	static const char *const divide[] = {"Tensor.div.", "Tensor.__truediv__.", "Torch.div."};
+	struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[x->call];
+	if (!s->folded || s->two || !(k->backward || k->grad || acc_call_steps(k)))
+		return 0;
+	acc_case_rest(c);
+	for (uint32_t i = 0; i < x->call; i++) {
+		bool is = false;
+		for (size_t d = 0; d < sizeof divide / sizeof *divide; d++)
+			is |= acc_str_starts(acc_str(acc_call_name(&c->call[i])), divide[d]);
+		if (!is || c->call[i].backward || c->call[i].segment != k->segment)
+			continue;
+		const int rc = divides_by_own(s, i, e);
+		if (rc == 0)
+			continue;
+		*call = i;
+		return rc < 0 ? rc : say_own(s, i, e);
+	}
+	return find_scaler(s, call, e);
+}
