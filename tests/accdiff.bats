@@ -621,6 +621,45 @@ with_own() { # program, script
 	[[ $output == *"Tensor.mul_.0.forward: the gradients are multiplied by 0.256332 before the optimizer is given them, the bench's by 0.512664: before that they are 2 times the bench's, all 30 of them"*"at meshes.py:238 in clip"* ]]
 }
 
+# ranks_lost.tar.xz was made by
+#	python3 tests/record/layouts.py F --seed 9 --level 2 ddp ddp-lost hand hand-sum     (PyTorch 2.15)
+@test "ranks against as many ranks: a lost reduction, and a sum that is not divided, show in what the optimizer is given" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xJf "$DATA/ranks_lost.tar.xz"
+	run -0 accdiff ddp ddp
+	# The reductions behind the missing one are each paired with the one before.
+	run -1 accdiff ddp-lost ddp
+	[[ $output == *"Functional.layer_norm.4.backward: its output is the gradient of a weight that is the same on ranks 0 and 1, differs between them, and was given to no reduction"*"Functional.sgd.0.forward: got a different tensor: input 1.2 is off by"* ]]
+	# The rules over ranks are those of accaudit, and the bench's ranks are asked, too.
+	run -1 accdiff --no-rule=optimizer_gradients ddp-lost ddp
+	[[ $output != *"was given to no reduction"* && $output == *"Functional.sgd.0.forward: got a different tensor: input 1.2"* ]]
+	run accdiff ddp-lost ddp-lost
+	[[ $status -eq 0 && $output != *"was given to no reduction"* ]]
+	# What divides is missing: two programs, of one optimizer and the same weights.
+	run -1 accdiff hand-sum hand
+	[[ $output == *"Functional.sgd.0.forward: got a different tensor: input 1.0"*"where: everywhere, times 2"*"on the bench it comes from Tensor.div_.0.forward, which the device does not call"* ]]
+}
+
+# ranks_loss.tar.xz was made by
+#	python3 tests/record/layouts.py F --seed 1303 --level 1 one one.tokens one.micro fsdp-scale hand.tokens-own pp.micro-sum cp-mean
+@test "ranks of our own recording: by what a loss is multiplied on one side alone, or divided on each rank" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xJf "$DATA/ranks_loss.tar.xz"
+	# A half is also what the mean over two ranks makes of it, so that no gradient of an op call is compared.
+	run -1 accdiff fsdp-scale.1 one.1
+	[[ $output == *"Tensor.mul.0.forward: only the device multiplies the loss by 0.5 here, and all gradients that optimizers are given, of "*" that were compared, are 0.5 times the bench's; at layouts.py:278 in loss"* && $output != *"Unknown()"* ]]
+	run -1 accdiff pp.micro-sum.1 one.micro.1
+	[[ $output == *"Tensor.div.2.forward: only the bench multiplies the loss by 0.5 here, and all gradients that optimizers are given, of "*" are 2 times the bench's; at layouts.py:292 in step"* && $output != *"recorded it as"* ]]
+	# Twice the mean: of two divisions one is too many, and which is not known.
+	run -1 accdiff cp-mean.1 one.1
+	[[ $output == *"Tensor.div.2.forward: only the device multiplies the loss by 0.5 here"*"of it and Tensor.div_.0.forward, which does the same to gradients at layouts.py:270 in reduce"*", one is too many"* ]]
+	run -1 accdiff hand.tokens-own.1 one.tokens.1
+	[[ $output == *"Tensor.div.2.forward: each rank divides its sum by a number of its own, such as how many tokens it has; the mean of what they give is not what the bench's call gives, nor are gradients; at layouts.py:153 in loss_of"* ]]
+	# By the rule alone that it is; without, what the optimizer is given is named.
+	run -1 accdiff --no-rule=scaled_loss fsdp-scale.1 one.1
+	[[ $output == *"Functional.sgd.0.forward: got a different tensor: input 1.0"* ]]
+}
+
 @test "--noise of a run's folder covers its weights, too" {
 	cd "$BATS_TEST_TMPDIR"
 	make() { # folder, second byte of the last, low bytes

@@ -118,18 +118,49 @@ forward_of(const struct acc_case *c, const struct acc_call *back, int side)
 	return back;
 }
 
+/* The device's first call of its own behind a backward one that multiplies gradients by the same number. Of the two one is too
+ * many, and nothing says which. NULL: there is none; e says whether it failed. */
+static const struct acc_call *
+again(struct scan *s, uint32_t back, double by, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	for (uint32_t i = c->call[back].first; i < c->nitem; i++) {
+		const struct acc_item *it = &c->item[i];
+		const struct acc_call *k = it->call == ACC_NOCALL ? NULL : &c->call[it->call];
+		struct acc_rec *r;
+		double v;
+		if (k == NULL || it->kind != ACC_ITEM_ARG || k->key[ACC_B] != NULL || k->backward ||
+			k->segment != c->call[back].segment || !acc_only_scales(k))
+			continue;
+		if (acc_case_record(c, it, &r, e) < 0)
+			return NULL;
+		if (acc_as_f64(acc_get(r, "a.", "value"), &v) &&
+			is_same(strstr(acc_call_name(k), "div") != NULL ? 1 / v : v, by))
+			return k;
+	}
+	return NULL;
+}
+
 static int
 say(struct scan *s, uint32_t back, int side, double by, double times, uint32_t n, struct acc_err *e)
 {
 	struct acc_case *c = s->c;
 	const struct acc_call *k = forward_of(c, &c->call[back], side);
+	const struct acc_call *too = side == ACC_A ? again(s, back, by, e) : NULL;
 	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
-	if (src == NULL || where == NULL)
-		return acc_nomem(e);
+	const char *of_it, *there = too == NULL ? "" : acc_say_source(c, too, &of_it, e);
+	if (e->code < 0 || src == NULL || where == NULL || there == NULL)
+		return e->code < 0 ? e->code : acc_nomem(e);
+	const char *one =
+		too == NULL
+			? ""
+			: acc_say(&c->mem,
+				  "; of it and %s, which does the same to gradients%s%s, one is too many",
+				  acc_call_name(too), there[0] != '\0' ? " at " : "", there);
 	struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_scaled_loss, "culprit",
 		"scaled-loss", e);
-	if (f == NULL)
-		return e->code;
+	if (f == NULL || one == NULL)
+		return f == NULL ? e->code : acc_nomem(e);
 	acc_finding_of(f, k);
 	f->value = times;
 	f->limit = 1;
@@ -137,10 +168,10 @@ say(struct scan *s, uint32_t back, int side, double by, double times, uint32_t n
 	f->text = acc_say(&c->mem,
 		side == ACC_A
 			? "%s%s: only the device multiplies the loss by %.6g here, and all gradients that optimizers are"
-			  " given, of %u that were compared, are %.6g times the bench's%s%s"
+			  " given, of %u that were compared, are %.6g times the bench's%s%s%s"
 			: "%s%s: only the bench multiplies the loss by %.6g here, and all gradients that optimizers are"
-			  " given, of %u that were compared, are %.6g times the bench's%s%s",
-		where, f->name, by, n, times, src[0] != '\0' ? "; at " : "", src);
+			  " given, of %u that were compared, are %.6g times the bench's%s%s%s",
+		where, f->name, by, n, times, src[0] != '\0' ? "; at " : "", src, one);
 	return f->text == NULL ? acc_nomem(e) : 1;
 }
 
