@@ -206,9 +206,13 @@ collect(struct arrays *x, int side, const struct acc_index *ix, const uint32_t *
 				   it->like[ACC_LIKE_MAX] > it->like[ACC_LIKE_MIN];
 			const uint64_t same = acc_hash_pair(it->count,
 				acc_hash(it->like, sizeof it->like));
-			p->again = p->known && acc_ids_get(&seen, same) != ACC_NOID;
-			if (p->known && !p->again)
-				rc = acc_ids_put(&seen, same, 1, false, x->e);
+			const uint32_t first = p->known ? acc_ids_get(&seen, same) : ACC_NOID;
+			p->again = first != ACC_NOID;
+			p->last_word = p->word;
+			if (p->again)
+				v[first].last_word = p->word;
+			else if (p->known)
+				rc = acc_ids_put(&seen, same, p->at, false, x->e);
 		}
 	}
 	acc_ids_release(&seen);
@@ -490,8 +494,7 @@ acc_arrays_pair(struct acc_joined *j, struct acc_half *a, struct acc_half *b, ui
 {
 	struct arrays x = {.j = j, .h = {a, b}, .e = e};
 	bool are = false;
-	/* Of f32, as kernels round it; of 16 bits. */
-	const double same = 0x1p-14, near = 0.003, named = 0.02;
+	const double near = 0.003, named = 0.02; /* of 16 bits; by its name alone */
 	uint32_t n = 0;
 	int rc = note_parents(&x, 0, j->aop, j->na);
 	if (rc == 0)
@@ -511,7 +514,7 @@ acc_arrays_pair(struct acc_joined *j, struct acc_half *a, struct acc_half *b, ui
 	if (rc == 0)
 		rc = pair_names(&x, named);
 	if (rc == 0)
-		rc = acc_arrays_values(&x, same, 0, ACC_HOW_CONTENT);
+		rc = acc_arrays_values(&x, ARRAYS_SAME, 0, ACC_HOW_CONTENT);
 	/* Normalised tensors of other layers are that near, too. */
 	if (rc == 0)
 		rc = part_chance(&x, &n);
@@ -519,10 +522,10 @@ acc_arrays_pair(struct acc_joined *j, struct acc_half *a, struct acc_half *b, ui
 		rc = acc_arrays_values(&x, near, 0, ACC_HOW_CONTENT);
 	if (rc == 0)
 		rc = pair_names(&x, INFINITY);
-	if (rc == 0)
-		rc = acc_arrays_behind(&x);
 	if (rc == 0 && x.given)
 		rc = acc_arrays_weights(&x);
+	if (rc == 0)
+		rc = acc_arrays_behind(&x);
 	if (rc == 0)
 		apply(&x);
 	if (rc == 0 && x.given)

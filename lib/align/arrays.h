@@ -14,11 +14,16 @@ struct output {
 	uint64_t name;  /* of its words; 0: none that says which it is */
 	uint64_t word;  /* of its operator, as far as its name tells; 0: it does not */
 	int64_t number; /* behind that; 0: none */
-	bool known;     /* its values are, and are no constant */
-	bool real;      /* floating */
+	/* Of the last that has the same values: a norm may end in a sum with a bias of zeros. */
+	uint64_t last_word;
+	bool known; /* its values are, and are no constant */
+	bool real;  /* floating */
 	bool again; /* an output before it has the same values: a block's is that of its last module */
 	const float *like;
 };
+
+/* Kernels of f32 round so much. */
+#define ARRAYS_SAME 0x1p-14
 
 struct arrays {
 	struct acc_joined *j;
@@ -37,7 +42,10 @@ void acc_arrays_mate(struct output *p, struct output *q, enum acc_align_how how)
 /* Pair what is within `far` of each other, the nearest first; of the calls' outputs from `from` on. 0 or
  * ACC_ENOMEM. */
 int acc_arrays_values(struct arrays *x, double far, uint32_t from, enum acc_align_how how);
-/* Pair what stands behind the last that has a partner. 0 or ACC_ENOMEM. */
+/* Which outputs of a side are open: nothing agrees on the way from them to its end, which differs; open: all false, of as
+ * many as it has. 0 or ACC_ENOMEM. */
+int acc_arrays_open(struct arrays *x, int side, bool *open);
+/* Pair what is open, or stands behind the last that has a partner. 0 or ACC_ENOMEM. */
 int acc_arrays_behind(struct arrays *x);
 /* Pair what takes the same weight and has no partner. 0 or ACC_ENOMEM. */
 int acc_arrays_weights(struct arrays *x);

@@ -1,40 +1,49 @@
-/* Arrays behind the last that has a partner: there a fault may have changed all values. */
+/* Arrays without a partner, where a fault may have changed all values: behind the last that has one; and before, what
+ * leads to an end that differs though nothing agrees on the way there. */
 #include "align/arrays.h"
 #include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Where the arrays stand in the order in which they were made, as most pairs say: the last pair in it; else
- * the arrays' place is UINT32_MAX. side: the arrays'. The calls' is that of the last of all pairs. */
+/* Pairs of which neither side crosses, as many as there are; v: the outputs of `side`, by their places. */
+struct chain {
+	uint32_t *v, n;
+	uint32_t call; /* behind the last of the other side that has a partner at all */
+};
+
+/* Where the arrays stand in the order in which they were made, as most pairs say, that order's pairs; else none. */
 static int
-last_pair(const struct arrays *x, int side, uint32_t *array, uint32_t *call)
+find_chain(const struct arrays *x, int side, struct chain *c, struct acc_err *e)
 {
 	const struct output *v = x->v[side];
-	uint32_t n = x->n[side], pairs = 0, long_n = 0;
-	uint32_t *tail = malloc(
-		((size_t)n + 1) * sizeof *tail); /* of chains of each length: the call */
+	const uint32_t n = x->n[side];
+	uint32_t pairs = 0, at = ACC_NOMATE;
+	/* Of chains of each length the last; and what stands before an output in its chain. */
+	uint32_t *tail = malloc(2 * ((size_t)n + 1) * sizeof *tail), *before = tail + n;
+	c->n = c->call = 0;
 	if (tail == NULL)
-		return acc_nomem(x->e);
-	*array = UINT32_MAX;
-	*call = 0;
-	uint32_t last = 0;
+		return acc_nomem(e);
 	for (uint32_t i = 0; i < n; i++) {
 		/* A table that each layer makes anew is right behind a fault, too. */
 		if (v[i].mate == ACC_NOMATE || v[i].again)
 			continue;
 		pairs++;
-		*call = v[i].mate + 1 > *call ? v[i].mate + 1 : *call;
+		c->call = v[i].mate + 1 > c->call ? v[i].mate + 1 : c->call;
 		uint32_t lo = 0;
-		ACC_LOWER(lo, long_n, tail[lo] < v[i].mate);
-		tail[lo] = v[i].mate;
-		if (lo == long_n)
-			last = i;
-		long_n += lo == long_n;
+		ACC_LOWER(lo, c->n, v[tail[lo]].mate < v[i].mate);
+		before[i] = lo == 0 ? ACC_NOMATE : tail[lo - 1];
+		tail[lo] = i;
+		if (lo == c->n) {
+			c->n++;
+			at = i;
+		}
 	}
+	if (pairs < 3 || 3 * (uint64_t)c->n < 2 * (uint64_t)pairs)
+		c->n = 0;
+	for (uint32_t i = c->n; i-- > 0; at = before[at])
+		c->v[i] = at;
 	free(tail);
-	if (pairs >= 3 && 3 * (uint64_t)long_n >= 2 * (uint64_t)pairs)
-		*array = last + 1;
 	return 0;
 }
 
@@ -45,10 +54,9 @@ fit(const struct output *p, const struct output *q)
 	const double d = acc_arrays_apart(p, q);
 	if (p->count != q->count || p->real != q->real || p->dims != q->dims)
 		return 0;
-	return (p->word != 0 && p->word == q->word ? 6 : 0) + (d < 0.1                    ? 6
-								      : d < 0.5           ? 4
-								      : d < 1 || isinf(d) ? 2
-											  : 1);
+	const bool word = (p->word != 0 && (p->word == q->word || p->word == q->last_word)) ||
+			  (p->last_word != 0 && p->last_word == q->word);
+	return (word ? 6 : 0) + (d < 0.1 ? 6 : d < 0.5 ? 4 : d < 1 || isinf(d) ? 2 : 1);
 }
 
 /* Outputs of a side, by their places. */
@@ -93,14 +101,21 @@ pair_order(struct arrays *x, const struct some *a, const struct some *b)
 	return 0;
 }
 
-/* What has no partner of a side, from a place on; of one word alone, if that is not 0. */
+/* What has no partner of a side, from a place on and before another, and behind `all` or open; of one word alone, if
+ * that is not 0. */
+struct range {
+	uint32_t from, to, all;
+	uint64_t word;
+};
+
 static void
-list(const struct arrays *x, int side, uint32_t from, uint64_t word, struct some *out)
+list(const struct arrays *x, int side, struct range r, const bool *open, struct some *out)
 {
+	const struct output *v = x->v[side];
 	out->n = 0;
-	for (uint32_t i = from; i < x->n[side]; i++)
-		if (x->v[side][i].mate == ACC_NOMATE && !x->v[side][i].again &&
-			(word == 0 || x->v[side][i].word == word))
+	for (uint32_t i = r.from; i < r.to; i++)
+		if (v[i].mate == ACC_NOMATE && !v[i].again && (i >= r.all || open[i]) &&
+			(r.word == 0 || v[i].word == r.word))
 			out->v[out->n++] = i;
 }
 
@@ -139,9 +154,11 @@ pair_words(struct arrays *x, int side, uint32_t call, struct some both[2])
 		const struct output *q = &x->v[1 - side][i];
 		if (q->mate != ACC_NOMATE || q->word == 0)
 			continue;
-		list(x, side, 0, q->word, &both[side]);
+		const struct range arrays = {0, x->n[side], 0, q->word},
+				   calls = {i, x->n[1 - side], 0, q->word};
+		list(x, side, arrays, NULL, &both[side]);
 		by_number(x, side, &both[side]);
-		list(x, 1 - side, i, q->word, &both[1 - side]);
+		list(x, 1 - side, calls, NULL, &both[1 - side]);
 		rc = pair_order(x, &both[0], &both[1]);
 	}
 	return rc;
@@ -172,25 +189,47 @@ pair_end(struct arrays *x, int calls)
 			&x->v[1][calls == 0 ? best : end - 1], ACC_HOW_PLACE);
 }
 
+/* Between two of a chain that agree: arrays, and calls that are open; and behind the last. */
+static int
+pair_gaps(struct arrays *x, int side, const struct chain *c, const bool *open, struct some both[2])
+{
+	struct range arrays = {0, 0, 0, 0}, calls = {0, 0, c->call, 0};
+	int rc = 0;
+	for (uint32_t i = 0; i <= c->n && rc == 0; i++) {
+		const bool last = i == c->n;
+		arrays.to = last ? x->n[side] : c->v[i];
+		calls.to = last ? x->n[1 - side] : x->v[side][c->v[i]].mate;
+		list(x, side, arrays, NULL, &both[side]);
+		list(x, 1 - side, calls, open, &both[1 - side]);
+		rc = pair_order(x, &both[0], &both[1]);
+		arrays.from = arrays.to + 1;
+		calls.from = calls.to + 1;
+	}
+	return rc;
+}
+
 int
 acc_arrays_behind(struct arrays *x)
 {
 	const int side = x->side;
-	uint32_t array = UINT32_MAX, call = 0;
-	uint32_t *v = malloc(((size_t)x->n[0] + x->n[1] + 1) * sizeof *v);
+	const size_t n = (size_t)x->n[0] + x->n[1] + 1;
+	uint32_t *v = malloc(2 * n * sizeof *v);
+	bool *open = calloc(n, sizeof *open);
 	struct some both[2] = {{v, 0}, {v + (v == NULL ? 0 : x->n[0]), 0}};
-	int rc = v == NULL ? acc_nomem(x->e) : last_pair(x, side, &array, &call);
-	if (rc == 0 && array != UINT32_MAX) {
-		list(x, side, array, 0, &both[side]);
-		list(x, 1 - side, call, 0, &both[1 - side]);
-		rc = pair_order(x, &both[0], &both[1]);
+	struct chain c = {.v = v + (v == NULL ? 0 : n)};
+	int rc = v == NULL || open == NULL ? acc_nomem(x->e) : find_chain(x, side, &c, x->e);
+	if (rc == 0)
+		rc = acc_arrays_open(x, 1 - side, open);
+	if (rc == 0 && c.n > 0) {
+		rc = pair_gaps(x, side, &c, open, both);
 	} else if (rc == 0) {
-		rc = pair_words(x, side, call, both);
+		rc = pair_words(x, side, c.call, both);
 		if (rc == 0)
-			rc = acc_arrays_values(x, 0.3, call, ACC_HOW_PLACE);
+			rc = acc_arrays_values(x, 0.3, c.call, ACC_HOW_PLACE);
 	}
 	if (rc == 0)
 		pair_end(x, 1 - side);
+	free(open);
 	free(v);
 	return rc;
 }

@@ -68,7 +68,6 @@ handed(const struct arrays *x, const struct acc_ids *made, const struct acc_alig
 int
 acc_arrays_inputs(struct arrays *x)
 {
-	const double same = 0x1p-14;
 	const struct acc_index *a = x->j->a, *b = x->j->b;
 	struct acc_ids made = {0}; /* values that a call gave -> its item, that has a partner */
 	int rc = 0;
@@ -80,7 +79,7 @@ acc_arrays_inputs(struct arrays *x)
 				const struct acc_align_call *m = &b->op[o->mate];
 				if (!p->tensor || p->io != ACC_IO_IN || p->mate != ACC_NOMATE)
 					continue;
-				const uint32_t best = by == 0 ? nearest(p, same, b, m)
+				const uint32_t best = by == 0 ? nearest(p, ARRAYS_SAME, b, m)
 							      : handed(x, &made, p, m);
 				if (best != ACC_NOMATE)
 					acc_mate_items(x->j, k, best);
