@@ -426,8 +426,13 @@ put_in_order(struct arrays *x, uint32_t *op, uint32_t n)
 	uint32_t at = 0;
 	if (p == NULL)
 		return acc_nomem(x->e);
+	uint32_t last = x->n[0];
 	for (uint32_t i = n; i-- > 0;) {
-		const uint32_t m = x->j->a->op[op[i]].mate;
+		uint32_t m = x->j->a->op[op[i]].mate;
+		/* Of a call with several results one array is the partner, and each is one of an output's. */
+		for (; last > 0 && x->v[0][last - 1].op == op[i]; last--)
+			if (m == ACC_NOMATE && x->v[0][last - 1].mate != ACC_NOMATE)
+				m = x->v[1][x->v[0][last - 1].mate].op;
 		at = m == ACC_NOMATE ? at : m;
 		p[i] = (struct place){at, op[i], i};
 	}

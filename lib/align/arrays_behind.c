@@ -208,6 +208,34 @@ pair_gaps(struct arrays *x, int side, const struct chain *c, const bool *open, s
 	return rc;
 }
 
+/* What is open though what was made before it agrees, as of a module that stands behind those within, whose results
+ * were made before theirs: the nearest of what has no partner, before what agrees behind it. */
+static void
+pair_late(struct arrays *x, int side, const struct chain *c, const bool *open)
+{
+	const double far = 0.5;
+	struct output *v = x->v[side], *m = x->v[1 - side];
+	for (uint32_t i = 0, to = 0; i < x->n[1 - side]; i++) {
+		while (to < c->n && v[c->v[to]].mate < i)
+			to++;
+		const uint32_t end = to < c->n ? c->v[to] : x->n[side];
+		uint32_t best = ACC_NOMATE;
+		double least = far;
+		for (uint32_t k = 0; k < end && open[i] && m[i].mate == ACC_NOMATE && !m[i].again;
+			k++) {
+			const double d = acc_arrays_apart(&v[k], &m[i]);
+			if (v[k].mate != ACC_NOMATE || v[k].again || fit(&v[k], &m[i]) == 0 ||
+				!(d < least))
+				continue;
+			best = k;
+			least = d;
+		}
+		if (best != ACC_NOMATE)
+			acc_arrays_mate(side == 0 ? &v[best] : &m[i], side == 0 ? &m[i] : &v[best],
+				ACC_HOW_PLACE);
+	}
+}
+
 int
 acc_arrays_behind(struct arrays *x)
 {
@@ -222,6 +250,8 @@ acc_arrays_behind(struct arrays *x)
 		rc = acc_arrays_open(x, 1 - side, open);
 	if (rc == 0 && c.n > 0) {
 		rc = pair_gaps(x, side, &c, open, both);
+		if (rc == 0)
+			pair_late(x, side, &c, open);
 	} else if (rc == 0) {
 		rc = pair_words(x, side, c.call, both);
 		if (rc == 0)

@@ -61,17 +61,67 @@ go_back(const struct arrays *x, int side, const struct way *w, bool *open)
 	}
 }
 
-int
-acc_arrays_open(struct arrays *x, int side, bool *open)
+/* Does the other side have these values? */
+static bool
+is_known(const struct arrays *x, int side, const struct acc_align_item *it)
+{
+	const struct output p = {.count = it->count,
+		.real = it->num == ACC_NODTYPE || acc_dtype_of(it->num)->cls == 'F',
+		.known = true,
+		.like = it->like};
+	for (uint32_t i = 0; i < x->n[1 - side]; i++)
+		if (acc_arrays_apart(&p, &x->v[1 - side][i]) <= ARRAYS_SAME)
+			return true;
+	return false;
+}
+
+/* A module of which nothing agrees that goes in or comes out, though no module that was recorded made it: the network may
+ * have more ends than one, or its end may be none of theirs. */
+static bool
+is_astray(const struct arrays *x, int side, const struct way *w, uint32_t call)
+{
+	const unsigned all = 1 << ACC_LIKE_MAX | 1 << ACC_LIKE_MIN | 1 << ACC_LIKE_RMS;
+	const struct acc_align_call *o = &w->ix->op[call];
+	bool astray = false;
+	for (uint32_t k = o->first; k < o->first + o->n; k++) {
+		const struct acc_align_item *it = &w->ix->item[k];
+		if (!it->tensor || it->io != ACC_IO_IN || it->count < 2)
+			continue;
+		if ((it->liked & all) != all ||
+			!(it->like[ACC_LIKE_MAX] > it->like[ACC_LIKE_MIN]) ||
+			acc_ids_get(&w->made, values(it->count, it->like)) != ACC_NOID ||
+			is_known(x, side, it))
+			return false;
+		astray = true;
+	}
+	return astray;
+}
+
+/* Does a side end otherwise than the other, at the end of all or of what is modules? */
+static bool
+parts(const struct arrays *x, int side, const struct way *w)
 {
 	const struct output *v = x->v[side];
 	uint32_t end = x->n[side];
 	while (end > 0 && (!v[end - 1].real || v[end - 1].count < 2))
 		end--;
-	if (end == 0 || agrees(x, side, &v[end - 1]))
-		return 0;
+	if (end > 0 && !agrees(x, side, &v[end - 1]))
+		return true;
+	for (uint32_t i = 0; i < x->n[side]; i++) {
+		const struct acc_align_call *o = &w->ix->op[v[i].op];
+		if (v[i].known && v[i].real && v[i].count > 1 && v[i].mate == ACC_NOMATE &&
+			!v[i].again && (o->module || o->nobodys) && is_astray(x, side, w, v[i].op))
+			return true;
+	}
+	return false;
+}
+
+int
+acc_arrays_open(struct arrays *x, int side, bool *open)
+{
+	const struct output *v = x->v[side];
 	struct way w = {.ix = side == 0 ? x->j->a : x->j->b,
-		.taken = calloc(2 * (size_t)x->n[side], 1)};
+		.taken = calloc(2 * (size_t)x->n[side] + 1, 1)};
 	int rc = w.taken == NULL ? acc_nomem(x->e) : 0;
 	w.leads = w.taken + (rc == 0 ? x->n[side] : 0);
 	for (uint32_t i = 0; i < x->n[side] && rc == 0; i++) {
@@ -79,7 +129,7 @@ acc_arrays_open(struct arrays *x, int side, bool *open)
 		if (acc_ids_get(&w.made, key) == ACC_NOID)
 			rc = acc_ids_put(&w.made, key, i, false, x->e);
 	}
-	if (rc == 0)
+	if (rc == 0 && parts(x, side, &w))
 		go_back(x, side, &w, open);
 	acc_ids_release(&w.made);
 	free(w.taken);

@@ -31,8 +31,8 @@ def record_modules(m, x, folder):
 
     def hook(f, given, made):
         i = next(n)
-        for io, some in ("in", given), ("out", made if isinstance(made, tuple) else (made,)):
-            for p, t in enumerate(some):
+        for io, some in ("in", given), ("out", made):
+            for p, t in enumerate(t for t in torch.utils._pytree.tree_leaves(some) if isinstance(t, torch.Tensor)):
                 np.save(f"{folder}/{i:05}-{names[f]}-{io}.{p}.npy", t.numpy())
 
     hooks = [f.register_forward_hook(hook) for f, k in names.items() if k and not isinstance(f, torch.nn.ModuleList)]
