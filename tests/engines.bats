@@ -794,3 +794,90 @@ MaxPool null its recorded output does not have the shape that its inputs give" ]
 	run -0 bash -c 'accdump-read device | accaudit | accfmt -f json | jq -c "select(.\"audit.ok\" != null) | .\"audit.ok\""'
 	[ "$output" = $'true\ntrue\ntrue' ]
 }
+
+@test "arrays alone, with ways around a fault: the call is named, though what agrees stands behind it" {
+	/usr/bin/python3 - <<-'END'
+		import os
+		import numpy
+		r = numpy.random.default_rng(6)
+		x = r.standard_normal((16, 24)).astype("f4")
+		w = [(r.standard_normal((24, 24)) / 5).astype("f4") for _ in range(7)]
+		b = [(r.standard_normal(24) / 3).astype("f4") for _ in range(7)]
+		def run(twice=None, folder=None):
+		    made, n = {}, {}
+		    at = iter(range(99))
+		    def call(op, *given):
+		        i, c = n.get(op, -1) + 1, next(at)
+		        n[op] = i
+		        y = (given[0] @ given[1].T + given[2] if op == "linear" else numpy.tanh(given[0]) if op == "tanh" else given[0] + given[1]).astype("f4")
+		        if op == "linear" and folder is None:   # an engine's two nodes
+		            made[f"product_{i}"] = (given[0] @ given[1].T).astype("f4")
+		        made[f"{op}_{i + 7}"] = y   # by numbers of its own
+		        for io, some in ("in", given), ("out", [y]):
+		            for k, t in enumerate(some):
+		                if folder is not None:
+		                    numpy.save(f"{folder}/{c:05}-{op}.{i}-{io}.{k}.npy", t)
+		        return y
+		    def linear(y):
+		        k = n.get("linear", -1) + 1
+		        return call("linear", y, w[k], b[k] * numpy.float32(1 + (k == twice)))
+		    first = y = call("tanh", linear(x))
+		    for _ in range(3):
+		        y = call("tanh", linear(y))
+		    around = linear(first)
+		    y = call("add", linear(y), around)
+		    linear(y)
+		    return made
+		os.mkdir("bench")
+		run(None, "bench")
+		for name, twice in ("right", None), ("faulty", 2):
+		    made = run(twice)
+		    numpy.savez(name + ".npz", **made)
+		    numpy.savez(name + "-sorted.npz", **dict(sorted(made.items())))
+	END
+	for form in "" -sorted; do
+		run -0 accdiff right$form.npz bench
+		[[ $output == "12 op calls compared"* ]]
+		run -1 accdiff faulty$form.npz bench
+		[[ $output == *$'\n\n'"linear_9: output 0 is off"* ]]
+	done
+}
+
+@test "arrays alone against modules of a network of several ends: the one of an end before the last is named" {
+	/usr/bin/python3 - <<-'END'
+		import os
+		import numpy
+		r = numpy.random.default_rng(7)
+		x = r.standard_normal((16, 24)).astype("f4")
+		w = [(r.standard_normal((24, 24)) / 5).astype("f4") for _ in range(6)]
+		relu = lambda v: numpy.maximum(v, 0)
+		def run(folder=None, fault=False, fused=False):
+		    made, at = {}, iter(range(99))
+		    def module(name, k, y, scale=1):
+		        z = (y @ w[k] * numpy.float32(scale)).astype("f4")
+		        made[f"gemm_{k}"] = z
+		        if folder is not None:
+		            i = next(at)
+		            numpy.save(f"{folder}/{i:05}-{name}-in.0.npy", y)
+		            numpy.save(f"{folder}/{i:05}-{name}-out.0.npy", z)
+		        return z
+		    def act(k, y):
+		        made[f"relu_{k}"] = relu(y)
+		        if fused:
+		            del made[f"gemm_{k}"]
+		        return relu(y)
+		    y = act(0, module("stem", 0, x))
+		    deep = act(1, module("down", 1, y))
+		    ends = [module("head1", 3, act(2, module("smooth1", 2, deep, 1.05 if fault else 1))), module("head2", 5, act(4, module("smooth2", 4, y)))]
+		    made["cat"] = numpy.concatenate(ends, 1)
+		    return made
+		os.mkdir("bench")
+		run("bench")
+		for name, how in ("right", {}), ("faulty", {"fault": True}), ("fused", {"fused": True}):
+		    numpy.savez(name + ".npz", **run(**how))
+	END
+	run -0 accdiff right.npz bench
+	run -0 accdiff fused.npz bench
+	run -1 accdiff faulty.npz bench
+	[[ $output == *$'\n\n'"gemm_2: output 0 is off"* ]]
+}

@@ -119,20 +119,29 @@ list(const struct arrays *x, int side, struct range r, const bool *open, struct 
 			out->v[out->n++] = i;
 }
 
-/* Of arrays of one word, add_2 before add_10, those behind the last that has a partner. */
+/* Of arrays of one word, add_2 before add_10, those whose numbers are between the ones of the last that has its partner before
+ * a call and of the next that has it behind; into *to where that is. side: the arrays'. */
 static void
-by_number(const struct arrays *x, int side, struct some *s)
+by_number(const struct arrays *x, int side, uint32_t call, struct some *s, uint32_t *to)
 {
 	const struct output *v = x->v[side];
 	uint32_t n = 0;
-	int64_t last = INT64_MIN;
-	for (uint32_t i = 0; i < x->n[side] && s->n > 0; i++)
-		if (v[i].mate != ACC_NOMATE && v[i].word == v[s->v[0]].word)
+	int64_t last = INT64_MIN, next = INT64_MAX;
+	*to = x->n[1 - side];
+	for (uint32_t i = 0; i < x->n[side] && s->n > 0; i++) {
+		if (v[i].mate == ACC_NOMATE || v[i].word != v[s->v[0]].word)
+			continue;
+		if (v[i].mate < call)
 			last = v[i].number > last ? v[i].number : last;
+		else if (v[i].mate < *to) {
+			*to = v[i].mate;
+			next = v[i].number;
+		}
+	}
 	for (uint32_t i = 0; i < s->n; i++) {
 		const uint32_t at = s->v[i];
 		uint32_t k = n;
-		if (v[at].number <= last)
+		if (v[at].number <= last || v[at].number >= next)
 			continue;
 		for (; k > 0 && v[s->v[k - 1]].number > v[at].number; k--)
 			s->v[k] = s->v[k - 1];
@@ -144,21 +153,21 @@ by_number(const struct arrays *x, int side, struct some *s)
 
 /* In no order: the arrays named by an operator, by their numbers. side: the arrays'. */
 static int
-pair_words(struct arrays *x, int side, uint32_t call, struct some both[2])
+pair_words(struct arrays *x, int side, uint32_t behind, const bool *open, struct some both[2])
 {
 	const uint64_t most = 1 << 26; /* looks; of more arrays likeness has to do */
 	int rc = 0;
 	if ((uint64_t)x->n[0] * x->n[1] > most)
 		return 0;
-	for (uint32_t i = call; i < x->n[1 - side] && rc == 0; i++) {
+	for (uint32_t i = 0; i < x->n[1 - side] && rc == 0; i++) {
 		const struct output *q = &x->v[1 - side][i];
-		if (q->mate != ACC_NOMATE || q->word == 0)
+		if (q->mate != ACC_NOMATE || q->word == 0 || (i < behind && !open[i]))
 			continue;
-		const struct range arrays = {0, x->n[side], 0, q->word},
-				   calls = {i, x->n[1 - side], 0, q->word};
+		const struct range arrays = {0, x->n[side], 0, q->word};
+		struct range calls = {i, 0, behind, q->word};
 		list(x, side, arrays, NULL, &both[side]);
-		by_number(x, side, &both[side]);
-		list(x, 1 - side, calls, NULL, &both[1 - side]);
+		by_number(x, side, i, &both[side], &calls.to);
+		list(x, 1 - side, calls, open, &both[1 - side]);
 		rc = pair_order(x, &both[0], &both[1]);
 	}
 	return rc;
@@ -253,7 +262,7 @@ acc_arrays_behind(struct arrays *x)
 		if (rc == 0)
 			pair_late(x, side, &c, open);
 	} else if (rc == 0) {
-		rc = pair_words(x, side, c.call, both);
+		rc = pair_words(x, side, c.call, open, both);
 		if (rc == 0)
 			rc = acc_arrays_values(x, 0.3, c.call, ACC_HOW_PLACE);
 	}

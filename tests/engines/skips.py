@@ -1,5 +1,5 @@
-"""Networks with long ways around: a DenseNet, a pyramid of features, and resolutions side by side that exchange what they
-have (HRNet); each right, and with a fault that models.py puts in."""
+"""Networks with long ways around: a DenseNet, a pyramid of features, resolutions side by side that exchange what they
+have (HRNet), and branches that are put together, with gates (Inception); each right, and with a fault that models.py puts in."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -147,8 +147,41 @@ class Hrnet(nn.Module):
         return self.out(torch.cat([xs[0]] + [F.interpolate(x, scale_factor=2.0 ** (i + 1), mode="nearest") for i, x in enumerate(xs[1:])], 1))
 
 
-MODELS = {"dense": Dense, "fpn": Fpn, "hrnet": Hrnet}
-FAULTS = ["stale", "bilinear", "unfused"]
+class Branches(nn.Module):
+    """Four ways side by side, a gate for each channel, and the way around."""
+    def __init__(self, n):
+        super().__init__()
+        self.one, self.three, self.far = nn.Conv2d(n, 8, 1), nn.Conv2d(n, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=2, dilation=2)
+        self.pooled, self.norm = nn.Conv2d(n, 8, 1), nn.BatchNorm2d(32)
+        self.less, self.more, self.back, self.fault = nn.Linear(32, 8), nn.Linear(8, 32), nn.Conv2d(32, n, 1, bias=False), None
+
+    def forward(self, x):
+        three = F.relu(self.three(x))
+        pool = F.max_pool2d if self.fault == "pool" else F.avg_pool2d
+        ways = [self.one(x), three, self.far(three), self.pooled(pool(x, 3, 1, 1))]
+        if self.fault == "order":
+            ways = [ways[i] for i in (0, 2, 1, 3)]
+        y = F.hardswish(self.norm(torch.cat(ways, 1)))
+        gate = self.more(F.relu(self.less(y.amax((2, 3)) if self.fault == "stale" else y.mean((2, 3)))))
+        gate = F.hardsigmoid(gate) if self.fault == "hard" else gate.sigmoid()
+        return (0 if self.fault == "lost" else x) + self.back(y * gate[:, :, None, None])
+
+
+class Inception(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.into, self.layers = nn.Conv2d(3, 24, 3, 2, 1), nn.ModuleList(Branches(24) for _ in range(4))
+        self.low, self.head = nn.Linear(24, 6), nn.Linear(24, 6)
+
+    def forward(self, x):
+        made = [self.into(x)]
+        for f in self.layers:
+            made.append(f(made[-1]))
+        return self.low(made[1].mean((2, 3))) + self.head(F.relu(made[-1]).mean((2, 3)))
+
+
+MODELS = {"dense": Dense, "fpn": Fpn, "hrnet": Hrnet, "incept": Inception}
+FAULTS = ["stale", "bilinear", "unfused", "hard"]
 
 
 def break_it(m, name, fault):
@@ -169,6 +202,23 @@ def break_it(m, name, fault):
         else:
             return None
         return "layers.2"
+    if name == "incept":
+        one = m.layers[1]
+        if fault in ("pool", "order", "stale", "hard", "lost"):
+            one.fault = fault
+        elif fault == "eps":
+            one.norm.eps = 1e-1
+        elif fault == "bias":
+            one.three.bias.zero_()
+        elif fault == "dilation":
+            one.far.dilation, one.far.padding = (1, 1), (1, 1)
+        elif fault == "turned":
+            one.far.weight.copy_(one.far.weight.flip(2, 3))
+        elif fault == "doubled":
+            one.less.weight.mul_(2)
+        else:
+            return None
+        return "layers.1"
     if name == "fpn":
         at = {"leaky": 1, "bilinear": 3, "doubled": 4, "eps": 1, "turned": 3, "bias": 4, "padding": 2}.get(fault)
     else:
