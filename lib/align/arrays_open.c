@@ -61,18 +61,29 @@ go_back(const struct arrays *x, int side, const struct way *w, bool *open)
 	}
 }
 
-/* Does the other side have these values? */
+/* Has the other side, among what is as large and has no partner, others instead of these values? What the network itself is
+ * given is among nobody's results. */
 static bool
-is_known(const struct arrays *x, int side, const struct acc_align_item *it)
+is_lost(const struct arrays *x, int side, const struct way *w, const struct acc_align_item *it)
 {
 	const struct output p = {.count = it->count,
 		.real = it->num == ACC_NODTYPE || acc_dtype_of(it->num)->cls == 'F',
 		.known = true,
 		.like = it->like};
-	for (uint32_t i = 0; i < x->n[1 - side]; i++)
-		if (acc_arrays_apart(&p, &x->v[1 - side][i]) <= ARRAYS_SAME)
-			return true;
-	return false;
+	bool lost = false;
+	for (uint32_t i = 0; i < x->n[1 - side]; i++) {
+		const struct output *q = &x->v[1 - side][i];
+		if (acc_arrays_apart(&p, q) <= ARRAYS_SAME)
+			return false;
+		lost |= q->mate == ACC_NOMATE && q->real && q->count == p.count;
+	}
+	for (uint32_t k = 0; k < w->ix->op[x->v[side][0].op].n && lost; k++) {
+		const struct acc_align_item *q =
+			&w->ix->item[w->ix->op[x->v[side][0].op].first + k];
+		lost = !q->tensor || q->liked == 0 ||
+		       values(q->count, q->like) != values(it->count, it->like);
+	}
+	return lost;
 }
 
 /* A module of which nothing agrees that goes in or comes out, though no module that was recorded made it: the network may
@@ -90,7 +101,7 @@ is_astray(const struct arrays *x, int side, const struct way *w, uint32_t call)
 		if ((it->liked & all) != all ||
 			!(it->like[ACC_LIKE_MAX] > it->like[ACC_LIKE_MIN]) ||
 			acc_ids_get(&w->made, values(it->count, it->like)) != ACC_NOID ||
-			is_known(x, side, it))
+			!is_lost(x, side, w, it))
 			return false;
 		astray = true;
 	}
@@ -107,11 +118,13 @@ parts(const struct arrays *x, int side, const struct way *w)
 		end--;
 	if (end > 0 && !agrees(x, side, &v[end - 1]))
 		return true;
+	bool met = false; /* something before it agrees */
 	for (uint32_t i = 0; i < x->n[side]; i++) {
 		const struct acc_align_call *o = &w->ix->op[v[i].op];
-		if (v[i].known && v[i].real && v[i].count > 1 && v[i].mate == ACC_NOMATE &&
+		if (met && v[i].known && v[i].real && v[i].count > 1 && v[i].mate == ACC_NOMATE &&
 			!v[i].again && (o->module || o->nobodys) && is_astray(x, side, w, v[i].op))
 			return true;
+		met |= agrees(x, side, &v[i]);
 	}
 	return false;
 }
