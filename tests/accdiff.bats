@@ -654,7 +654,7 @@ with_own() { # program, script
 	run -1 accdiff cp-mean.1 one.1
 	[[ $output == *"Tensor.div.2.forward: only the device multiplies the loss by 0.5 here"*"of it and Tensor.div_.0.forward, which does the same to gradients at layouts.py:270 in reduce"*", one is too many"* ]]
 	run -1 accdiff hand.tokens-own.1 one.tokens.1
-	[[ $output == *"Tensor.div.2.forward: each rank divides its sum by a number of its own, such as how many tokens it has; the mean of what they give is not what the bench's call gives, nor are gradients; at layouts.py:153 in loss_of"* ]]
+	[[ $output == *"Tensor.div.2.forward: each rank, or part of the batch, divides its sum by a number of its own, such as how many tokens it has; the mean of what they give is not what the bench's call gives, nor are gradients; at layouts.py:153 in loss_of"* ]]
 	# By the rule alone that it is; without, what the optimizer is given is named.
 	run -1 accdiff --no-rule=scaled_loss fsdp-scale.1 one.1
 	[[ $output == *"Functional.sgd.0.forward: got a different tensor: input 1.0"* ]]

@@ -168,6 +168,12 @@
 		"two roundings to 16 bits, 2 u each at most") \
 	X(UPDATE_NEAR, 0.5, "of itself: a weight is no further from what it was before a step", \
 		"moments and other weights have nothing to do with it: 1 and more") \
+	X(UPDATE_ALONG, 0.5, \
+		"the square of the cosine of two steps that lead one way, as that of one and its multiple", \
+		"what they have in common is more than what they have not") \
+	X(UPDATE_CHANCE, 6, \
+		"times the deviation of the cosine of n numbers by chance, the root of 1/n, so that it is none", \
+		"six deviations are 1e-9 of a normal distribution") \
 	X(UPDATE_GRADIENT, 0.001, "of itself: a gradient is the same on both sides", \
 		"f32 leaves 1e-6; what is off by it moves a step in the median by no more than that") \
 	X(UPDATE_STEP, 0.001, \

@@ -260,8 +260,8 @@ say_own(struct scan *s, uint32_t call, struct acc_err *e)
 	acc_finding_of(f, k);
 	f->stack = stack;
 	f->text = acc_say(&c->mem,
-		"%s%s: each rank divides its sum by a number of its own, such as how many tokens it has; the mean of what they give is"
-		" not what the bench's call gives, nor are gradients%s%s",
+		"%s%s: each rank, or part of the batch, divides its sum by a number of its own, such as how many tokens it has; the mean"
+		" of what they give is not what the bench's call gives, nor are gradients%s%s",
 		where, f->name, src[0] != '\0' ? "; at " : "", src);
 	return f->text == NULL ? acc_nomem(e) : 1;
 }

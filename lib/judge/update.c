@@ -16,9 +16,7 @@
 enum { PARAMS = 64, ELEMENTS = 1 << 20, GRADIENTS = 256, READ = 1 << 28 };
 /* The one behind the nearest is so many times as far. */
 enum { NEXT = 4 };
-/* A step leads the other's way: the least square of the cosine, by half, and how many times what chance leaves. */
-#define ALONG 0.5
-enum { CHANCE = 6 };
+
 struct step {
 	uint32_t old[PARAMS], grad[PARAMS], new[PARAMS], n; /* items of the bench's call */
 	uint32_t agree, differ;
@@ -192,8 +190,8 @@ is_along(const double *old, const double *a, const double *b, uint64_t n)
 		aa += (a[i] - old[i]) * (a[i] - old[i]);
 		bb += (b[i] - old[i]) * (b[i] - old[i]);
 	}
-	return ab > 0 && ab * ab > ALONG * aa * bb &&
-	       (double)n * ab * ab > CHANCE * CHANCE * aa * bb;
+	return ab > 0 && ab * ab > LIMIT_UPDATE_ALONG * aa * bb &&
+	       (double)n * ab * ab > LIMIT_UPDATE_CHANCE * LIMIT_UPDATE_CHANCE * aa * bb;
 }
 
 /* The device's parameter to which the bench's step leads from `old`, times some number: a step that is many times as
