@@ -1,5 +1,6 @@
 /* What every judge says at the end: what is unmatched, what was not measured, how much was audited. */
 #include "judge/case.h"
+#include "judge/item.h"
 
 #include "acc/say.h"
 
@@ -112,7 +113,8 @@ acc_say_rest(struct acc_case *c, struct acc_err *e)
 			gap(&broken, i);
 		if (it->note_dtype)
 			gap(&dtype, i);
-		if (it->note_shape)
+		/* A part of a tensor was compared with the part that it is. */
+		if (it->note_shape && !(it->part != 0 && acc_is_measured(it)))
 			gap(&shape, i);
 		else if (!it->broken && !it->other_form && !it->apart &&
 			 it->kind == ACC_ITEM_TENSOR && it->sides == 3 &&
