@@ -418,3 +418,30 @@ readable() {
 	[ "$stderr" = "accdump-read: compare_result_1.csv: row 3 has no name" ]
 	[ "$(grep -c '"kind":"pair"' <<<"$output")" -eq 2 ]
 }
+
+# An optimizer's call on a weight and a bias: folder, what the bias becomes at most, what the weight does.
+adam() {
+	local x w b g gb
+	x=$(t '4, 8' 1 -1 0.1 2)
+	w=$(t '12, 8' 0.5 -0.5 0.01 2.7)
+	b=$(t 12 0.25 -0.25 0.02 0.6)
+	g=$(t '12, 8' 0.03 -0.02 0.001 0.1)
+	gb=$(t 12 0.02 -0.01 0.002 0.04)
+	dump "$1/step0" "$(call Functional.linear.0.forward "$x, $w, $b" "$(t '4, 12' 2 -2 0.2 4)")" \
+		"$(call Functional.linear.0.backward "$(t '4, 12' 0.1 -0.1 0.01 0.2)" "$x, $g, $gb")" \
+		"$(printf '"Functional.adam.0.forward": {"input_args": [[%s, %s], [%s, %s]], "input_kwargs": {"lr": {"type": "float", "value": 0.001}}, "output": [%s, %s]}' \
+			"$w" "$b" "$g" "$gb" "$(t '12, 8' "$3" -0.501 0.0095 2.701)" "$(t 12 "$2" -0.251 0.0205 0.601)")"
+}
+
+@test "a step of the learning rate that noise makes of a bias is none of the optimizer's faults" {
+	adam bench 0.2500 0.501
+	adam device 0.2519 0.501
+	run -0 accdiff device bench
+	run -1 accdiff --no-rule=noise_step device bench
+	# Further than two learning rates; and a weight, whose gradient is no noise.
+	adam far 0.2521 0.501
+	run -1 accdiff far bench
+	adam weight 0.2500 0.5025
+	run -1 accdiff weight bench
+	[[ $output == *"Functional.adam.0.forward: output 0 has statistics off"* ]]
+}

@@ -88,6 +88,11 @@ double acc_mean_bound(const struct scan *s, const struct acc_call *k, const stru
 double acc_one_rounding(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	const struct given *g, double unit);
 
+/* --- noise_step.c --- */
+/* Is this output, by statistics, a bias of which an optimizer that divides by the root of mean squares has made no more
+ * than steps of noise, so that it is no further from the bench's than these? */
+bool acc_is_noise_step(struct acc_case *c, uint32_t call, const struct acc_item *it);
+
 /* --- statistics.c --- */
 /* An output's error, by statistics, as the calls are walked. */
 void acc_stat_seen(struct scan *s, bool backward, double e);

@@ -417,6 +417,13 @@ own_formula(const struct look *o, struct suspect *x)
 		x->margin = -LIMIT_CERTAIN;
 }
 
+static void
+noise_step(const struct look *o, struct suspect *x)
+{
+	if (x->margin > 0 && acc_is_noise_step(o->s->c, o->call, o->it))
+		x->margin = -LIMIT_CERTAIN;
+}
+
 /* Each accuses or excuses in turn; of those that accuse the strongest stays. */
 static void
 hear(const struct look *o, struct suspect *x)
@@ -431,7 +438,7 @@ hear(const struct look *o, struct suspect *x)
 	} row[] = {ROW(carried_error), ROW(handed_on), ROW(absolute_error), ROW(bias_sum),
 		ROW(error_slope), ROW(error_mean), ROW(bench_noise), ROW(other_choice),
 		ROW(other_places), ROW(counted_places), ROW(own_statistics), ROW(finite_sum),
-		ROW(hidden_nan), ROW(own_formula)};
+		ROW(hidden_nan), ROW(own_formula), ROW(noise_step)};
 #undef ROW
 	struct suspect before = *x;
 	before.margin = -LIMIT_CERTAIN;

@@ -42,6 +42,8 @@
 		"a tool that is known to lose a NaN was given one") \
 	WITNESS(own_formula, BOUND, ELEMENTS, EXCUSES, \
 		"what a tool is known to compute by a formula of its own is off as that rounds") \
+	WITNESS(noise_step, BOUND, NOTHING, EXCUSES, \
+		"a bias's gradient that is noise is a step of the learning rate, of either sign") \
 	WITNESS(recomputed, OWN, RECOMPUTED, ACCUSES, \
 		"an output is what its own recorded inputs give") \
 	WITNESS(made_input, GIVEN, NOTHING, ACCUSES, \
