@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "judge/case.h"
+#include "judge/traced.h"
 
 /* Has the call an argument that differs, of those that have a default? 1 with the item; 0; < 0. How fast running
  * statistics follow is told of by those. */
@@ -17,6 +18,8 @@ differing(struct scan *s, uint32_t call, uint32_t *item)
 	const struct acc_call *k = &c->call[call];
 	struct acc_recorded how;
 	struct acc_rec *r;
+	/* What is padded is the same in many words; an axis, which rounding does not hide, is counted from either end. */
+	static const char words[] = "dim dims axis padding";
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_ARG || !acc_is_input(it) ||
@@ -27,7 +30,7 @@ differing(struct scan *s, uint32_t call, uint32_t *item)
 		const struct acc_str op = acc_get_text(r, "a.", "op"),
 				     pos = acc_get_text(r, "a.", "pos");
 		if (acc_op_default(op, acc_default_name(op, pos)).n == 0 ||
-			acc_op_writes_later(op, pos) ||
+			acc_op_writes_later(op, pos) || acc_word_in(words, pos) ||
 			!acc_str_eq(pos, acc_get_text(r, "b.", "pos")) ||
 			!acc_op_same(op, acc_get_text(r, "b.", "op")))
 			continue;
@@ -46,10 +49,9 @@ differing(struct scan *s, uint32_t call, uint32_t *item)
 		return s->e->code;
 	int64_t place;
 	const struct acc_str op = acc_get_text(r, "a.", "op"), name = acc_get_text(r, "a.", "pos");
-	/* Places are another framework's own; an axis, which rounding does not hide, is counted from either end, and what is
-	 * padded is the same in many words. */
+	/* Places are another framework's own. */
 	return !acc_str_int(name, &place) && !acc_op_writes_later(op, name) &&
-	       !acc_word_in("dim dims axis padding", name);
+	       !acc_word_in(words, name);
 }
 
 int
@@ -65,6 +67,8 @@ acc_say_quiet(struct scan *s, struct acc_err *e)
 		const int rc = differing(s, i, &at);
 		if (rc < 0)
 			return rc;
+		if (rc > 0 && acc_is_made_up_for(c, i, NULL, s->unit))
+			continue; /* nor is it rounding that hides it */
 		if (rc > 0 && calls++ == 0) {
 			first = i;
 			item = at;
