@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/order.h"
 #include "judge/limits.h"
@@ -85,18 +86,15 @@ find_among(const struct parting *p, struct part_side *d, const struct kind *of, 
 		}
 }
 
-/* What takes a part that agrees takes what agrees. 0 or < 0. */
+/* What takes a value that agrees takes what agrees. 0 or < 0. */
 static int
-hand_on(const struct parting *p, struct part_side *d, const struct kind *of, uint32_t n,
-	struct acc_err *e)
+hand_on(const struct parting *p, struct part_side *d, struct acc_err *e)
 {
 	struct acc_ids known = {0};
 	int rc = 0;
-	for (uint32_t i = 0; i < n && rc == 0; i++) {
-		const struct part_value *v = &d->value[of[i].value];
-		if (v->off <= p->may && v->id != 0)
-			rc = acc_ids_put(&known, v->id, of[i].value, false, e);
-	}
+	for (uint32_t i = 0; i < d->nvalue && rc == 0; i++)
+		if (d->value[i].out && d->value[i].off <= p->may && d->value[i].id != 0)
+			rc = acc_ids_put(&known, d->value[i].id, i, false, e);
 	for (uint32_t i = 0; i < d->nvalue && rc == 0; i++) {
 		struct part_value *v = &d->value[i];
 		const uint32_t from = v->out || v->id == 0 || !is_open(p, v)
@@ -109,29 +107,47 @@ hand_on(const struct parting *p, struct part_side *d, const struct kind *of, uin
 	return rc;
 }
 
-int
-acc_part_match_parts(struct parting *p, int side, struct acc_err *e)
+/* The values of a side that are open, kind by kind; those of which there are one, or too many, are left out. */
+static uint32_t
+collect(const struct parting *p, const struct part_side *d, struct kind *of)
 {
-	struct part_side *wholes = &p->side[side], *d = &p->side[!side];
-	struct kind *of = malloc(((size_t)d->nvalue + 1) * sizeof *of);
-	uint32_t n = 0;
-	if (of == NULL)
-		return acc_nomem(e);
+	uint32_t n = 0, kept = 0;
 	for (uint32_t i = 0; i < d->nvalue; i++)
 		if (d->value[i].out && is_open(p, &d->value[i]))
 			of[n++] = (struct kind){d->step[d->value[i].step].family, i};
 	if (n > 1)
 		qsort(of, n, sizeof *of, by_kind);
-	for (uint32_t i = 0; i < wholes->nvalue; i++) {
+	for (uint32_t from = 0, to = 0; from < n; from = to) {
+		while (to < n && of[to].family == of[from].family)
+			to++;
+		if (to - from < 2 || to - from > MOST_OF_KIND)
+			continue;
+		memmove(&of[kept], &of[from], (to - from) * sizeof *of);
+		kept += to - from;
+	}
+	return kept;
+}
+
+int
+acc_part_match_parts(struct parting *p, int side, struct acc_err *e)
+{
+	struct part_side *wholes = &p->side[side], *d = &p->side[!side];
+	struct kind *of = malloc(((size_t)d->nvalue + 1) * sizeof *of);
+	if (of == NULL)
+		return acc_nomem(e);
+	const uint32_t n = collect(p, d, of);
+	for (uint32_t i = 0; i < wholes->nvalue && n > 0; i++) {
 		struct part_value *v = &wholes->value[i];
+		/* What another step gave is looked for there. */
+		if (!v->out && v->maker != ACC_NOCALL)
+			continue;
 		for (uint32_t from = 0, to = 0; from < n && is_open(p, v); from = to) {
 			while (to < n && of[to].family == of[from].family)
 				to++;
-			if (to - from <= MOST_OF_KIND)
-				find_among(p, d, &of[from], to - from, v);
+			find_among(p, d, &of[from], to - from, v);
 		}
 	}
-	const int rc = hand_on(p, d, of, n, e);
 	free(of);
-	return rc;
+	const int rc = n == 0 ? 0 : hand_on(p, d, e);
+	return rc < 0 || n == 0 ? rc : hand_on(p, wholes, e);
 }
