@@ -373,7 +373,7 @@
 	X(BASELINE, 2, "times the value in a baseline is not worse", \
 		"the noise of a run hides in a finding that is twice as large as it") \
 	X(CUT_COUNT, 0.01, \
-		"of itself: a factor so near to a whole number is one of ranks or parts", \
+		"of itself: a factor so near to a whole number is one of ranks or parts, and one so near to another is that", \
 		"that of two norms in 16 bits, 0.4 % each, is off by no more") \
 	N(LOSS_SCALE, 7, \
 		"all gradients times or over two to that and more: loss scaling, a warning", \

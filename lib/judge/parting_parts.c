@@ -33,16 +33,16 @@ add(struct part_value *sum, const struct part_value *part, const struct part_val
 	double may)
 {
 	double *s = sum->stat;
-	const double *t = part->stat, *w = whole->stat, *of = sum->stat;
+	const double *t = part->stat, *w = whole->stat;
 	const double size = fmax(fabs(w[ACC_STAT_MAX]), fabs(w[ACC_STAT_MIN])) * 2 * may;
 	if (part->count > whole->count - sum->count || t[ACC_STAT_MAX] > w[ACC_STAT_MAX] + size ||
 		t[ACC_STAT_MIN] < w[ACC_STAT_MIN] - size)
 		return false;
 	const double n = (double)sum->count, m = (double)part->count;
-	s[ACC_STAT_MAX] = n == 0 ? t[ACC_STAT_MAX] : fmax(of[ACC_STAT_MAX], t[ACC_STAT_MAX]);
-	s[ACC_STAT_MIN] = n == 0 ? t[ACC_STAT_MIN] : fmin(of[ACC_STAT_MIN], t[ACC_STAT_MIN]);
-	s[ACC_STAT_MEAN] = (of[ACC_STAT_MEAN] * n + t[ACC_STAT_MEAN] * m) / (n + m);
-	s[ACC_STAT_NORM] = hypot(of[ACC_STAT_NORM], t[ACC_STAT_NORM]);
+	s[ACC_STAT_MAX] = n == 0 ? t[ACC_STAT_MAX] : fmax(s[ACC_STAT_MAX], t[ACC_STAT_MAX]);
+	s[ACC_STAT_MIN] = n == 0 ? t[ACC_STAT_MIN] : fmin(s[ACC_STAT_MIN], t[ACC_STAT_MIN]);
+	s[ACC_STAT_MEAN] = (s[ACC_STAT_MEAN] * n + t[ACC_STAT_MEAN] * m) / (n + m);
+	s[ACC_STAT_NORM] = hypot(s[ACC_STAT_NORM], t[ACC_STAT_NORM]);
 	sum->count += part->count;
 	return s[ACC_STAT_NORM] <= w[ACC_STAT_NORM] * (1 + 2 * may);
 }

@@ -61,21 +61,36 @@ scaler(const struct acc_case *c, const struct acc_item *of)
 	return ACC_NOCALL;
 }
 
+struct acc_finding *
+acc_scaled_find(struct scan *s, const struct acc_call *k, const char **src, const char **where,
+	struct acc_err *e)
+{
+	const char *stack;
+	*src = acc_say_source(s->c, k, &stack, e);
+	*where = acc_say_where(s->c, k);
+	if (*src == NULL || *where == NULL) {
+		acc_nomem(e);
+		return NULL;
+	}
+	struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_scaled_loss, "culprit",
+		"scaled-loss", e);
+	if (f != NULL) {
+		acc_finding_of(f, k);
+		f->stack = stack;
+	}
+	return f;
+}
+
 static int
 say(struct scan *s, const struct acc_item *loss, uint32_t call, const char *cause,
 	struct acc_err *e)
 {
 	struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[loss->call];
-	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
-	if (src == NULL || where == NULL)
-		return acc_nomem(e);
-	struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_scaled_loss, "culprit",
-		"scaled-loss", e);
+	const char *src, *where;
+	struct acc_finding *f = acc_scaled_find(s, k, &src, &where, e);
 	if (f == NULL)
 		return e->code;
-	acc_finding_of(f, k);
-	f->stack = stack;
 	f->text = acc_say(&c->mem,
 		"%s%s: what it gives agrees, and ends the pass of the bench; %s makes of it what the bench's call gives if one"
 		" thing is changed: %s%s%s",

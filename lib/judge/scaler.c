@@ -9,11 +9,11 @@
 #include "judge/case.h"
 #include "judge/first_bad.h"
 
-/* To 1 % a factor is the same, as where a rule tells it by statistics; nearer to 1 than that it is none. */
+/* Nearer to 1 than that a factor is none. */
 static bool
 is_same(double x, double y)
 {
-	return fabs(x - y) <= 0.01 * y;
+	return fabs(x - y) <= LIMIT_CUT_COUNT * y;
 }
 
 /* The norms of an optimizer's gradient on both sides: 1; 0: it is none, or was not compared; < 0. */
@@ -147,9 +147,9 @@ say(struct scan *s, uint32_t back, int side, double by, double times, uint32_t n
 	struct acc_case *c = s->c;
 	const struct acc_call *k = forward_of(c, &c->call[back], side);
 	const struct acc_call *too = side == ACC_A ? again(s, back, by, e) : NULL;
-	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
-	const char *of_it, *there = too == NULL ? "" : acc_say_source(c, too, &of_it, e);
-	if (e->code < 0 || src == NULL || where == NULL || there == NULL)
+	const char *src, *where, *of_it,
+		*there = too == NULL ? "" : acc_say_source(c, too, &of_it, e);
+	if (e->code < 0 || there == NULL)
 		return e->code < 0 ? e->code : acc_nomem(e);
 	const char *one =
 		too == NULL
@@ -157,14 +157,11 @@ say(struct scan *s, uint32_t back, int side, double by, double times, uint32_t n
 			: acc_say(&c->mem,
 				  "; of it and %s, which does the same to gradients%s%s, one is too many",
 				  acc_call_name(too), there[0] != '\0' ? " at " : "", there);
-	struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_scaled_loss, "culprit",
-		"scaled-loss", e);
-	if (f == NULL || one == NULL)
-		return f == NULL ? e->code : acc_nomem(e);
-	acc_finding_of(f, k);
+	struct acc_finding *f = one == NULL ? NULL : acc_scaled_find(s, k, &src, &where, e);
+	if (f == NULL)
+		return one == NULL ? acc_nomem(e) : e->code;
 	f->value = times;
 	f->limit = 1;
-	f->stack = stack;
 	f->text = acc_say(&c->mem,
 		side == ACC_A
 			? "%s%s: only the device multiplies the loss by %.6g here, and all gradients that optimizers are"
@@ -250,15 +247,10 @@ say_own(struct scan *s, uint32_t call, struct acc_err *e)
 {
 	struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
-	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
-	if (src == NULL || where == NULL)
-		return acc_nomem(e);
-	struct acc_finding *f = acc_witness_find(s, ACC_WITNESS_scaled_loss, "culprit",
-		"scaled-loss", e);
+	const char *src, *where;
+	struct acc_finding *f = acc_scaled_find(s, k, &src, &where, e);
 	if (f == NULL)
 		return e->code;
-	acc_finding_of(f, k);
-	f->stack = stack;
 	f->text = acc_say(&c->mem,
 		"%s%s: each rank, or part of the batch, divides its sum by a number of its own, such as how many tokens it has; the mean"
 		" of what they give is not what the bench's call gives, nor are gradients%s%s",

@@ -73,6 +73,12 @@ int acc_say_lost(struct scan *s, struct acc_err *e);
  * same weights and gradients; 0; < 0. */
 int acc_say_update(struct scan *s, uint32_t *call, struct acc_err *e);
 
+/* --- reduced.c --- */
+/* A culprit of this call, by whose loss or gradients the sides are a factor apart, without its text: where that runs is in
+ * *src and *where. NULL: e says why. */
+struct acc_finding *acc_scaled_find(struct scan *s, const struct acc_call *k, const char **src,
+	const char **where, struct acc_err *e);
+
 /* --- scaler.c --- */
 struct suspect;
 /* Of ranks that are folded: 1 with a finding, and the call, if the loss is multiplied on one side alone by what all gradients
