@@ -187,6 +187,16 @@ setup() {
 	[[ $output == *"rank 1, step 0: Distributed.all_reduce.0.forward: its output is not what the operands of"* ]]
 }
 
+@test "what torch.vmap hides from a recorder did not stop, and a run that did is told" {
+	export ACCREC_LIBRARY=$BIN/libaccrec.so.0
+	"$PY" -W ignore "$ROOT/tests/record/mapped.py" ensemble
+	run -0 accdiff ensemble/mapped ensemble/one-by-one
+	[[ $output = *"of the device's tensor neither data nor statistics were recorded"* ]]
+	run -0 accdiff ensemble/one-by-one ensemble/mapped
+	run -1 accdiff ensemble/stopped ensemble/one-by-one
+	[[ $output = *"the device ends early"* ]]
+}
+
 @test "micro-batches are compared with one batch: right, not divided, all but the last lost" {
 	export ACCREC_LIBRARY=$BIN/libaccrec.so.0
 	for level in 1 2; do

@@ -152,12 +152,29 @@ struct stretch {
 	int side;          /* which has them */
 };
 
+/* Has one side alone the values of what it gave? Within torch.vmap and the like a recorder sees calls, no values, and no
+ * backward pass. */
+static bool
+unseen(const struct acc_case *c, const struct acc_call *k, int seen)
+{
+	bool any = false;
+	for (uint32_t i = k->inputs; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->kind != ACC_ITEM_TENSOR || it->sides != 3)
+			continue;
+		if (it->id[!seen] != 0)
+			return false;
+		any |= it->id[seen] != 0;
+	}
+	return any;
+}
+
 static int
 forwards(const struct acc_case *c, const struct stretch *t, struct acc_ids *ids, struct acc_err *e)
 {
 	for (uint32_t i = t->first; i < t->end; i++) {
 		const struct acc_call *k = &c->call[i];
-		if (!matched(k) || k->backward)
+		if (!matched(k) || k->backward || unseen(c, k, t->side))
 			continue;
 		int rc = acc_ids_put(ids, stem(k->key[t->side]), i, false, e);
 		if (rc < 0)
