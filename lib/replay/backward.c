@@ -108,6 +108,7 @@ static bool
 list_gradients(struct acc_trial *t, const struct acc_dense **g, const char **why)
 {
 	const struct acc_pass_of *p = &t->j->bwd;
+	bool any = false;
 	for (uint32_t k = 0; k < t->nout; k++) {
 		g[k] = NULL;
 		if (k >= p->nin || p->in[k].type != ACC_A_TENSOR)
@@ -121,6 +122,12 @@ list_gradients(struct acc_trial *t, const struct acc_dense **g, const char **why
 			*why = "a gradient was recorded without data";
 			return false;
 		}
+		any = true;
+	}
+	if (!any) {
+		/* What is written to a view is used, and differentiated, through what it is a view of. */
+		*why = "no gradient of what it gave was recorded";
+		return false;
 	}
 	for (uint32_t k = t->nout; k < p->nin; k++)
 		if (p->in[k].type != ACC_A_NONE) {
