@@ -187,6 +187,24 @@ setup() {
 	[[ $output == *"rank 1, step 0: Distributed.all_reduce.0.forward: its output is not what the operands of"* ]]
 }
 
+@test "optimizers step as they were told, in 16 bits too, and not as they were not" {
+	export ACCREC_LIBRARY=$BIN/libaccrec.so.0
+	"$PY" -W ignore "$ROOT/tests/record/optimizers.py" optimizers
+	"$PY" -W ignore "$ROOT/tests/record/optimizers.py" misled wrong
+	for at in optimizers/*; do
+		run -0 bash -c 'accdump-read "$1" | accaudit | accfirstbad | accfmt' - "$at"
+		run -1 bash -c 'accdump-read "$1" | accaudit | accfirstbad | accfmt' - "misled/${at#*/}"
+	done
+	set -- optimizers/*
+	[ $# -ge 40 ]
+}
+
+@test "what is written to a view has no gradient of its own, and is not accused for that" {
+	ACCREC_LIBRARY=$BIN/libaccrec.so.0 "$PY" "$ROOT/tests/record/views.py" views
+	run -0 bash -c "accdump-read views | accaudit | accfirstbad | accfmt"
+	[[ $output = *"audit: 22 outputs pass recomputation from their inputs; 1 was not audited: no gradient of what it gave was recorded (1)"* ]]
+}
+
 @test "what torch.vmap hides from a recorder did not stop, and a run that did is told" {
 	export ACCREC_LIBRARY=$BIN/libaccrec.so.0
 	"$PY" -W ignore "$ROOT/tests/record/mapped.py" ensemble

@@ -99,6 +99,7 @@ struct acc_replay {
 	bool gradient;
 	const double *marked; /* by :move, the elements that stand where marks are now; or NULL */
 	bool rounds;          /* magnitudes hold what is rounded to the result's dtype on the way */
+	bool stepwise; /* each of its steps is an op call of its own, that rounds to the dtype it writes */
 	/* Room for as many numbers as the first output has elements, or NULL: the logarithm of what softmax divided
 	 * each by. */
 	double *divided;

@@ -127,7 +127,8 @@ yardstick(const struct acc_trial *t, enum acc_dtype own, bool wild)
 	/* Where all inputs are finer than the output, they may have been rounded first. */
 	acc_each_held(t->j->fwd.in, t->j->fwd.nin, any_as_fine, &in);
 	double unit = acc_unit(own);
-	double work = in == ACC_NODTYPE || t->j->casts ? acc_work_unit(unit) : unit;
+	double work = (in == ACC_NODTYPE || t->j->casts) && !t->r.stepwise ? acc_work_unit(unit)
+									   : unit;
 	struct acc_range range = acc_range_of(own, unit, INFINITY);
 	struct acc_str name, mode = acc_sig_mode(t->r.op, (struct acc_str){"", 0}, 0, &name);
 	const bool by_element = mode.n > 0 && !acc_str_is(mode, "block") &&

@@ -20,6 +20,7 @@ struct adam {
 	enum form form;
 	double lr, b1, b2, eps, decay, scale;
 	double c1, c2;  /* 1 - beta^t */
+	double r1, r2;  /* what these are rounded by */
 	double counted; /* what its bias corrections are rounded by, where their step is a tensor */
 	bool amsgrad, maximize, nesterov;
 };
@@ -34,12 +35,13 @@ adam_step(const struct adam *k, double g, struct state *s)
 {
 	double p = s->p, decay = k->decay;
 	g = (k->maximize ? -g : g) * k->scale;
+	const double size = fabs(g) + (k->form == ADAM ? fabs(decay * p) : 0);
 	if (k->form == ADAM)
 		g += decay * p;
 	else if (k->form == ADAMW)
 		p *= 1 - k->lr * decay;
-	s->mmag = fabs(s->m) + fabs(g);
-	s->vmag = s->v + g * g;
+	s->mmag = fabs(s->m) + size;
+	s->vmag = s->v + size * size;
 	s->m = k->b1 * s->m + (1 - k->b1) * g;
 	s->v = k->b2 * s->v + (1 - k->b2) * g * g;
 	s->max = fmax(s->max, s->v);
@@ -54,7 +56,7 @@ adam_step(const struct adam *k, double g, struct state *s)
 	}
 	double step = rate * m / den;
 	s->pmag = fabs(s->p) + rate * s->mmag / den +
-		  fabs(step) * (1 / k->c1 + 1 / k->c2 + (s->v > 0 ? s->vmag / s->v : 0));
+		  fabs(step) * (k->r1 + k->r2 + (s->v > 0 ? s->vmag / s->v : 0));
 	if (k->form == NO_CORRECTION)
 		step += k->lr * decay * s->p;
 	s->p = p - step;
@@ -88,16 +90,29 @@ acc_step_store(const struct acc_slot *s, size_t i, double v, double mag)
 		s->out->mag[i] = mag;
 }
 
+double
+acc_step_unit(const struct acc_replay *r, enum acc_dtype t)
+{
+	return r->stepwise ? acc_unit(t) : acc_work_unit(acc_unit(t));
+}
+
+double
+acc_step_correction(const struct acc_replay *r, double correction)
+{
+	return r->stepwise ? 1 : 1 / correction;
+}
+
 static int
-adam_one(struct acc_replay *r, const struct adam *k, const struct acc_dense *g,
-	const struct acc_slot *s)
+adam_one(struct acc_replay *r, struct adam *k, const struct acc_dense *g, const struct acc_slot *s)
 {
 	if (acc_step_check(r, s, g) < 0)
 		return ACC_EUNSUP;
 	if (!(k->c1 != 0) || !(k->c2 > 0))
 		return acc_cannot(r, "its step is not understood");
+	k->r1 = acc_step_correction(r, k->c1);
+	k->r2 = acc_step_correction(r, k->c2);
 	for (size_t i = 0; i < g->n; i++) {
-		const double fine = acc_work_unit(acc_unit(g->dtype));
+		const double fine = acc_step_unit(r, g->dtype);
 		struct state e = {.p = s[STEP_PARAM].x->v[i],
 			.m = s[STEP_FIRST].x->v[i],
 			.v = s[STEP_SECOND].x->v[i],
@@ -158,7 +173,7 @@ scaling(struct acc_replay *r, double *scale)
  * the call are afterwards, in their order: parameters, gradients, states; the first state also where the step
  * makes it, as that of momentum. */
 static int
-slots(struct acc_replay *r, struct acc_dense *out, uint32_t k, uint32_t n, const char *const *name,
+place(struct acc_replay *r, struct acc_dense *out, uint32_t k, uint32_t n, const char *const *name,
 	struct acc_slot *s)
 {
 	uint32_t lists = 0;
@@ -183,6 +198,19 @@ slots(struct acc_replay *r, struct acc_dense *out, uint32_t k, uint32_t n, const
 	for (uint32_t i = STEP_FIRST, at = 2; i < STEP_SLOTS; i++)
 		if (s[i].x != NULL)
 			s[i].out = &out[at++ * n + k];
+	return 0;
+}
+
+/* So, and how they round: a step that is not fused is a dozen op calls, each of which rounds to the dtype that it
+ * writes; torch's also round the learning rate, weight decay and the like to it. */
+static int
+slots(struct acc_replay *r, struct acc_dense *out, uint32_t k, uint32_t n, const char *const *name,
+	struct acc_slot *s)
+{
+	bool fused = acc_str_starts(r->name, "fused");
+	if (place(r, out, k, n, name, s) < 0 || (!fused && acc_arg_bool(r, "fused", &fused) < 0))
+		return ACC_EUNSUP;
+	r->stepwise = !fused;
 	return 0;
 }
 
@@ -479,17 +507,17 @@ momentum(struct acc_replay *r, struct acc_dense *out)
 #define LISTS "params|self grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps "
 #define NUMBERS \
 	"lr beta1 beta2 weight_decay eps amsgrad maximize grad_scale found_inf " \
-	"decoupled_weight_decay capturable differentiable"
+	"decoupled_weight_decay capturable differentiable fused"
 const struct acc_op acc_ops_optimizer[] = {
 	STEP("adam", LISTS NUMBERS, adam_lists, ADAM),
 	STEP("adamw", LISTS NUMBERS, adam_lists, ADAMW),
 	STEP("sgd",
 		"params|self grads|d_p_list momentum_buffer_list weight_decay momentum "
-		"lr dampening nesterov maximize is_first_step grad_scale found_inf",
+		"lr dampening nesterov maximize is_first_step grad_scale found_inf fused",
 		sgd_lists, 0),
 	STEP("adagrad",
 		"params|self grads state_sums state_steps lr weight_decay lr_decay eps maximize "
-		"eps_in_root",
+		"eps_in_root fused",
 		adagrad_lists, 0),
 	STEP("rmsprop",
 		"params|self grads square_avgs grad_avgs momentum_buffer_list state_steps lr alpha eps "

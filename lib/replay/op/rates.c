@@ -41,11 +41,11 @@ adamax_one(struct acc_replay *r, const void *told, double counted, const struct 
 		double p = s[STEP_PARAM].x->v[i], was = s[STEP_FIRST].x->v[i], size;
 		double g = decayed(k, grad->v[i], p, &size), m = k->b1 * was + (1 - k->b1) * g;
 		double most = fmax(k->b2 * s[STEP_SECOND].x->v[i], fabs(g) + k->eps);
-		size += fabs(was);
-		acc_step_store(&s[STEP_FIRST], i, m, size);
-		acc_step_store(&s[STEP_SECOND], i, most, most);
-		acc_step_store(&s[STEP_PARAM], i, p - rate * m / most,
-			fabs(p) + rate * size / most);
+		const double mmag = fabs(was) + size, step = rate * m / most;
+		acc_step_store(&s[STEP_FIRST], i, m, mmag);
+		acc_step_store(&s[STEP_SECOND], i, most, fmax(most, size));
+		acc_step_store(&s[STEP_PARAM], i, p - step,
+			fabs(p) + rate * mmag / most + fabs(step) * fmax(most, size) / most);
 	}
 	return 0;
 }
@@ -74,7 +74,7 @@ nadam_one(struct acc_replay *r, const void *told, double counted, const struct a
 		     of_mean = k->lr * next / (1 - product * next),
 		     c2 = 1 - pow(k->b2, counted + 1);
 	/* torch keeps the product in f32, and rounds it in each step. */
-	const double unit = acc_work_unit(acc_unit(grad->dtype));
+	const double unit = acc_step_unit(r, grad->dtype);
 	const double kept = (counted + 1) * acc_unit(ACC_F32) * product / (1 - product) / unit;
 	/* The loop of torch 1.13, not its foreach, multiplies the next product by this step's factor once more
 	 * (torch-nadam-once-more): which of them ran is not recorded. */
@@ -94,7 +94,8 @@ nadam_one(struct acc_replay *r, const void *told, double counted, const struct a
 		acc_step_store(&s[STEP_PARAM], i, p - step,
 			fabs(p) + (of_grad * size + of_mean * (fabs(was) + size)) / below +
 				once_more * fabs(m) / below +
-				fabs(step) * (1 / c2 + 1 / (1 - product) + kept +
+				fabs(step) * (acc_step_correction(r, c2) +
+						     acc_step_correction(r, 1 - product) + kept +
 						     (v > 0 ? vmag / v : 0)));
 	}
 	return 0;
@@ -128,7 +129,8 @@ radam_one(struct acc_replay *r, const void *told, double counted, const struct a
 		acc_step_store(&s[STEP_PARAM], i, p - step,
 			fabs(p) + k->lr * by * (fabs(was) + size) / c1 +
 				fabs(step) *
-					(1 / c1 + 1 / c2 + (seen > 5 && v > 0 ? vmag / v : 0)));
+					(acc_step_correction(r, c1) + acc_step_correction(r, c2) +
+						(seen > 5 && v > 0 ? vmag / v : 0)));
 	}
 	return 0;
 }

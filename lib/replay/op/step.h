@@ -17,6 +17,12 @@ enum { STEP_PARAM, STEP_FIRST, STEP_SECOND, STEP_MOST, STEP_SLOTS };
 int acc_step_check(struct acc_replay *r, const struct acc_slot *s, const struct acc_dense *g);
 /* Element i of the output, where there is one; mag: what it was summed up of. */
 void acc_step_store(const struct acc_slot *s, size_t i, double v, double mag);
+/* What a rounding on the way is of, in a step of tensors of this dtype: that of f32, or its own where each op call of a
+ * step writes it. */
+double acc_step_unit(const struct acc_replay *r, enum acc_dtype t);
+/* What the rounding of a bias correction 1 - beta^t is, in such units of it: beta^t is rounded near 1, but where a step is
+ * many op calls Python computes it. */
+double acc_step_correction(const struct acc_replay *r, double correction);
 /* A number that has to be given. 0 or < 0, said. */
 int acc_step_need(struct acc_replay *r, const char *name, double *out);
 
