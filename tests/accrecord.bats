@@ -199,6 +199,16 @@ setup() {
 	[ $# -ge 40 ]
 }
 
+@test "what is given numbers of 16 and of 32 bits rounds some to 16, and is not accused for that" {
+	ACCREC_LIBRARY=$BIN/libaccrec.so.0 "$PY" -W ignore "$ROOT/tests/record/mixed.py" mixed
+	for at in mixed/*; do
+		run -0 bash -c 'accdump-read "$1" | accaudit | accfirstbad | accfmt' - "$at"
+		[[ $output = *"audit: "*" outputs pass recomputation"* && $output != *" fails"* ]]
+	done
+	set -- mixed/*
+	[ $# = 18 ]
+}
+
 @test "what is written to a view has no gradient of its own, and is not accused for that" {
 	ACCREC_LIBRARY=$BIN/libaccrec.so.0 "$PY" "$ROOT/tests/record/views.py" views
 	run -0 bash -c "accdump-read views | accaudit | accfirstbad | accfmt"

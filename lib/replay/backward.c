@@ -335,7 +335,7 @@ one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by
 		.gout = g,
 		.spots = &tally->spots,
 		.first = gin->first};
-	a.unit = coarser(acc_unit(gin->d.dtype), a.x);
+	a.unit = fmax(coarser(acc_unit(gin->d.dtype), a.x), acc_unit_of_mixed(t));
 	a.max = acc_max_of(gin->d.dtype);
 	for (uint32_t k = 0; k < t->nout; k++)
 		if (g[k] != NULL) {

@@ -1,6 +1,7 @@
 /* Forward: what was recorded against what the inputs give. */
 #include "kernel/row.h"
 #include "replay/impl.h"
+#include "replay/limits.h"
 
 static int
 any_wild(void *arg, struct acc_held *h)
@@ -16,6 +17,30 @@ any_as_fine(void *arg, struct acc_held *h)
 	if (acc_is_float(h->d.dtype) && acc_unit(h->d.dtype) >= acc_unit(*t))
 		*t = ACC_NODTYPE;
 	return 0;
+}
+
+static int
+coarsest(void *arg, struct acc_held *h)
+{
+	double *unit = arg;
+	if (acc_is_float(h->d.dtype)) {
+		unit[0] = fmin(unit[0], acc_unit(h->d.dtype));
+		unit[1] = fmax(unit[1], acc_unit(h->d.dtype));
+	}
+	return 0;
+}
+
+double
+acc_unit_of_mixed(const struct acc_trial *t)
+{
+	/* Of these kernels one reads all it is given and computes in f32. */
+	static const char *const whole[] = {"product", "optimizer", "recurrent"};
+	double unit[2] = {INFINITY, 0};
+	for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+		if (t->r.op->rounding != ACC_FEW || strcmp(t->r.op->cls, whole[i]) == 0)
+			return 0;
+	acc_each_held(t->j->fwd.in, t->j->fwd.nin, coarsest, unit);
+	return unit[0] < unit[1] && acc_unit_low(unit[1]) ? unit[1] : 0;
 }
 
 struct yardstick {
@@ -129,6 +154,9 @@ yardstick(const struct acc_trial *t, enum acc_dtype own, bool wild)
 	double unit = acc_unit(own);
 	double work = (in == ACC_NODTYPE || t->j->casts) && !t->r.stepwise ? acc_work_unit(unit)
 									   : unit;
+	const double mixed = acc_unit_of_mixed(t);
+	if (mixed > unit) /* by the limit of 16 bits, of an output that has the one of 32 */
+		work = mixed * LIMIT_LOW_RMS / LIMIT_OFTEN_RMS;
 	struct acc_range range = acc_range_of(own, unit, INFINITY);
 	struct acc_str name, mode = acc_sig_mode(t->r.op, (struct acc_str){"", 0}, 0, &name);
 	const bool by_element = mode.n > 0 && !acc_str_is(mode, "block") &&

@@ -94,6 +94,9 @@ struct acc_shared {
 	struct acc_sums sums;
 	struct acc_adjoint how;
 };
+/* Where a formula of several op calls is given numbers of 16 and of 32 bits: the unit of the coarser, to which some of
+ * these round, though the result be of 32 (log_sigmoid in torch's binary cross entropy of logits); else 0. */
+double acc_unit_of_mixed(const struct acc_trial *t);
 /* How errors of it are weighed: by its unit, its row and what that says of the input. */
 void acc_adjoint_by(struct acc_adjoint *a, struct acc_str mode);
 extern const char acc_skip_again[]; /* why a gradient that is far off may be right */
