@@ -7,7 +7,8 @@ import runpy
 import sys
 
 
-def main():
+def main() -> None:
+    """Run the script that the command line names."""
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         print(__doc__, file=sys.stderr)
         sys.exit(0 if sys.argv[1:] == ["--help"] else 2)

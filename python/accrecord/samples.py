@@ -3,11 +3,14 @@
     python3 -m accrecord.samples FILE.parquet ... > FILE.jsonl
 
 Every column is kept under its name. Needs pyarrow, or fastparquet."""
+from __future__ import annotations
+
 import json
 import sys
+from typing import Any, Dict, Iterator
 
 
-def rows(path):
+def rows(path: str) -> Iterator[Dict[str, Any]]:
     """The rows of a file as dicts, a batch in memory at a time where pyarrow reads it."""
     try:
         import pyarrow.parquet
@@ -26,7 +29,7 @@ def rows(path):
         yield from frame.to_dict("records")
 
 
-def plain(v):
+def plain(v: Any) -> Any:
     """A value as json writes it: arrays as lists, what json does not know as text."""
     if hasattr(v, "tolist"):
         v = v.tolist()
@@ -39,7 +42,8 @@ def plain(v):
     return str(v)
 
 
-def main():
+def main() -> None:
+    """Of each file named on the command line all rows, a line each."""
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         print(__doc__, file=sys.stderr)
         sys.exit(0 if sys.argv[1:] == ["--help"] else 2)

@@ -254,7 +254,7 @@ class Beneath:
             def __torch_function__(self, func, types, args=(), kwargs=None):
                 y = func(*args, **(kwargs or {}))
                 frame = sys._getframe(1)
-                while frame and frame.f_code.co_filename != accrecord.__file__:
+                while frame and os.path.dirname(frame.f_code.co_filename) != os.path.dirname(accrecord.__file__):
                     frame = frame.f_back
                 return outer.called(y) if frame and frame.f_code.co_name == "op" else y
 
