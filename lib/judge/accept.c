@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "judge/accept.h"
 #include "judge/case.h"
 #include "judge/first_bad.h"
 

@@ -1,5 +1,6 @@
 /* What accaudit found: an output that is not what its own inputs give is wrong by itself,
  * whatever the other side has. */
+#include "judge/accept.h"
 #include "judge/first_bad.h"
 #include "acc/ranks.h"
 #include "acc/replay.h"
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 
 #include "judge/case.h"
+#include "judge/order.h"
 
 /* An operator that the other side has in parts: which of its inputs is which was guessed by what they
  * hold. Where all of them agree, nobody is hidden behind one, and what it gives is right for them, but

@@ -161,44 +161,9 @@ int acc_say_again(struct acc_case *c, uint32_t call, const char *why, struct acc
 const char *acc_say_extremes(struct acc_case *c, uint32_t call, bool outputs, struct acc_err *e);
 /* Why what this call made does no harm; "" where nothing shows that. NULL: failure. */
 const char *acc_harmless(struct acc_case *c, uint32_t call, struct acc_err *e);
-/* --- ranks.c: the order of several ranks, by what they communicate --- */
-struct acc_ranks;
-struct acc_ranks *acc_ranks_open(struct acc_case *c, struct acc_err *e);
-void acc_ranks_close(struct acc_ranks *t);
-bool acc_is_communication(const struct acc_call *k);
-/* The calls of other ranks that take part in this communication, one after another: the one after
- * `after`, at first call itself; ACC_NOCALL behind the last, or where t is NULL. */
-uint32_t acc_partner(const struct acc_ranks *t, uint32_t call, uint32_t after);
-/* How many communications, of any rank that takes part, come before this call. */
-uint32_t acc_layer(const struct acc_ranks *t, const struct acc_case *c, uint32_t call);
-/* Is this call before the other, by step, rank's order and communication? */
-bool acc_before(const struct acc_ranks *t, const struct acc_case *c, uint32_t call, uint32_t other);
-/* What the other ranks have to do with it: of each rank and step the first call that is bad,
- * and what such a call does, in words. */
-int acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
-	const uint32_t *first, uint32_t n, const char *verb, struct acc_err *e);
-
 /* --- late.c --- */
 /* Other checksums, where all statistics are equal, count where nothing may have written to the tensor. 0 or < 0. */
 int acc_settle_late(struct acc_case *c, struct acc_err *e);
-
-/* --- accept.c --- */
-/* Is a finding of this item ignored, or in the baseline and not worse? 1, 0, < 0. */
-int acc_accepted(struct acc_case *c, const struct acc_item *it, struct acc_err *e);
-/* The same of an output of one dump that fails the audit, whose limits are multiplied, too. */
-int acc_accepted_alone(struct acc_case *c, const struct acc_item *it, struct acc_err *e);
-/* Findings that say what was accepted, by what. */
-int acc_say_accepted(struct acc_case *c, struct acc_err *e);
-/* A finding rests on a behaviour of share/behaviours: behind its text, and in its `behaviour`. */
-int acc_rests_on(struct acc_case *c, struct acc_finding *f, const char *id, struct acc_err *e);
-/* Has a source of either side this under this key (framework, format)? 1, 0, < 0. */
-int acc_has_source(struct acc_case *c, const char *key, const char *value, struct acc_err *e);
-/* What tools are known to do that can explain what is accused. */
-int acc_explain(struct acc_case *c, struct acc_err *e);
-/* What the source of a side says under each of these keys, of which the last is NULL; empty: nothing. */
-enum { ACC_SAYS = 128 };
-int acc_source_says(struct acc_case *c, struct acc_str src, const char *const key[],
-	char *const out[], struct acc_err *e);
 
 /* The device's key of a call, or the bench's. */
 const char *acc_call_name(const struct acc_call *k);

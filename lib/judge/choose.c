@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "judge/case.h"
+#include "judge/order.h"
 
 /* The rms of a gradient of which only some elements or rows went another way at a kink, where what came
  * there is off by e: a share of 0.8 e; by chance, of few, as many more as Poisson's law gives. Half of

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "judge/case.h"
+#include "judge/order.h"
 
 static int
 ranked(struct scan *s, uint32_t chosen, struct acc_finding *f)

@@ -3,6 +3,7 @@
 #include "acc/default.h"
 #include "acc/replay.h"
 #include "acc/say.h"
+#include "judge/accept.h"
 #include "judge/first_bad.h"
 
 #include <math.h>

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "judge/accept.h"
 #include "judge/case.h"
 #include "judge/first_bad.h"
 #include "judge/limits.h"

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "judge/case.h"
+#include "judge/order.h"
 #include "judge/parting.h"
 
 /* The gradient of the loss is made of what the forward pass gave, and recorders may leave out the

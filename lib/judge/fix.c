@@ -1,9 +1,11 @@
 /* What is done about the culprit until its cause is mended, as the vendors' accounts of ports do it. Only
  * where its kind is known: a fix that does not fit costs a run. */
+#include "judge/accept.h"
 #include "judge/first_bad.h"
 #include "acc/say.h"
 
 #include "judge/case.h"
+#include "judge/order.h"
 
 /* Operators that give the same as another, whose kernel is another one. */
 static const struct {

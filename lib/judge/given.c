@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "judge/case.h"
+#include "judge/order.h"
 
 /* Errors as causes: where integers differ, anything may follow. */
 double

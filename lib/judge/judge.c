@@ -1,4 +1,5 @@
 /* The table of judges, and the way of a case: records come, then one of them judges it. */
+#include "judge/accept.h"
 #include "judge/case.h"
 #include "judge/picked.h"
 

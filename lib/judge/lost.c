@@ -10,6 +10,7 @@
 #include "judge/first_bad.h"
 #include "judge/case.h"
 #include "judge/limits.h"
+#include "judge/order.h"
 
 struct lost {
 	struct scan *s;

@@ -1,6 +1,7 @@
 /* What to record again, and how: where a dump holds too little to be sure. */
 #include "acc/recorder.h"
 #include "acc/say.h"
+#include "judge/accept.h"
 #include "judge/first_bad.h"
 
 #include "judge/case.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "judge/case.h"
+#include "judge/order.h"
 
 static int
 excess(struct scan *s, const struct acc_call *k, double unit, double by, bool stat)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "judge/case.h"
+#include "judge/order.h"
 
 /* What a call holds on one side of it. */
 struct holds {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "judge/case.h"
+#include "judge/order.h"
 #include "base/order.h"
 
 struct event {

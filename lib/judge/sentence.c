@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "judge/case.h"
+#include "judge/order.h"
 
 static const char *
 coordinates(struct acc_arena *m, const struct acc_rec *r)

@@ -11,6 +11,7 @@
 
 #include "judge/case.h"
 #include "judge/limits.h"
+#include "judge/order.h"
 
 /* Forward tensors that both sides have, and how many are split: weights, and others by axis. */
 struct split {

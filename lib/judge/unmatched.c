@@ -9,8 +9,10 @@
 
 #include <stdlib.h>
 
+#include "judge/accept.h"
 #include "judge/case.h"
 #include "judge/limits.h"
+#include "judge/order.h"
 
 static int
 side_of(const struct acc_call *k)

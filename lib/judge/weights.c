@@ -2,6 +2,7 @@
  * must be equal but for a cast; nothing computes here that could explain a difference. */
 #include "judge/picked.h"
 #include "judge/weights.h"
+#include "judge/accept.h"
 #include "acc/tensor.h"
 #include "acc/say.h"
 #include "io/grid.h"

@@ -1,4 +1,5 @@
 /* What a weight with other values holds: what another has, the bench's rounded, the bench's by a factor ... */
+#include "judge/accept.h"
 #include "judge/weights.h"
 #include "judge/first_bad.h"
 #include "acc/payload.h"

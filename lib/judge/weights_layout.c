@@ -1,6 +1,7 @@
 /* Weights with the same values in a layout that is not right: a name has other rows; one layer's is not that of the other
  * layers; two take the same part of a packed tensor; a part of a tensor is nowhere on the other side.
  * That content agrees in some order of its elements is then no excuse. */
+#include "judge/accept.h"
 #include "judge/weights.h"
 #include "judge/weights_rows.h"
 #include "acc/say.h"
