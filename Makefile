@@ -183,6 +183,7 @@ $(BIN)/%: $(B)/cmd/%.o $(B)/cmd/cli.o $(B)/cmd/cli_out.o $(B)/cmd/cli_rules.o $(
 # What is linked statically loads no library: NO_LOADER=1 leaves the loaders out.
 $(PROGS): $(if $(NO_LOADER),$(B)/cmd/no_loader.o)
 $(BIN)/accfirstbad $(BIN)/accfold: $(B)/cmd/expect.o
+$(BIN)/accfirstbad: $(B)/cmd/beside.o
 $(BIN)/accreplace: $(B)/cmd/replace_run.o
 $(BIN)/accaudit $(BIN)/acccurve $(BIN)/accfirstbad: $(B)/cmd/profile.o
 $(BIN)/accalign: $(B)/cmd/align_input.o

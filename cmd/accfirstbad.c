@@ -1,3 +1,4 @@
+#include "beside.h"
 #include "cli.h"
 #include "expect.h"
 #include "acc/say.h"
@@ -93,51 +94,6 @@ static struct acc_roots *roots; // reachable when an option ends the program
 static const char *baseline;    // the file to write, or NULL
 static struct acc_profile *usual;
 static const char *settings; // the same, of what to record next
-
-static struct acc_noise *
-noise(char *path)
-{
-	struct acc_err e = {0};
-	struct acc_noise *n = acc_noise_new(&e);
-	struct acc_in *in = n == NULL ? NULL : acc_in_open(&path, 1, &e);
-	struct acc_rec *r;
-	int rc = in == NULL ? -1 : 1;
-	while (rc > 0 && (rc = acc_in_next(in, &r, &e)) > 0)
-		if (acc_noise_add(n, r, &e) < 0)
-			rc = -1;
-	if (rc < 0)
-		cli_die_err(&e);
-	if (acc_in_status(in) == 2)
-		cli_die("%s: an earlier command failed", path);
-	acc_in_close(in);
-	if (acc_noise_count(n) == 0) {
-		acc_noise_free(n);
-		cli_die("%s: no pair was measured: is accmetric missing from its pipe?", path);
-	}
-	return n;
-}
-
-static struct acc_before *
-before(char *path)
-{
-	struct acc_err e = {0};
-	struct acc_before *b = acc_before_new(&e);
-	struct acc_in *in = b == NULL ? NULL : acc_in_open(&path, 1, &e);
-	struct acc_rec *r;
-	int rc = in == NULL ? -1 : 1;
-	while (rc > 0 && (rc = acc_in_next(in, &r, &e)) > 0)
-		if (acc_before_add(b, r, &e) < 0)
-			rc = -1;
-	if (rc < 0)
-		cli_die_err(&e);
-	if (acc_in_status(in) == 2)
-		cli_die("%s: an earlier command failed", path);
-	if (!acc_before_judged(b))
-		cli_die("%s: nothing was judged in it: is accfirstbad missing from its pipe?",
-			path);
-	acc_in_close(in);
-	return b;
-}
 
 /* What the input is like, for what is to be said of the whole. */
 struct seen {
@@ -517,7 +473,7 @@ option(int key)
 		print_rules();
 	if (key == NOISE) {
 		acc_noise_free(opt->noise);
-		opt->noise = noise(optarg);
+		opt->noise = beside_noise(optarg);
 	}
 	if (key == OVERFLOWS)
 		opt->overflows = (uint32_t)cli_int("--overflows", optarg, 0, ACC_OVERFLOWS - 1);
@@ -544,7 +500,7 @@ option(int key)
 		opt->where = roots;
 	if (key == BEFORE) {
 		acc_before_free(opt->before);
-		opt->before = before(optarg);
+		opt->before = beside_before(optarg);
 	}
 	asked.no_audit |= key == NO_AUDIT;
 	opt->all |= key == ALL;

@@ -1,67 +1,13 @@
 /* The structure of an error: in which rows, columns, channels it sits, and what it is there. By two
  * more passes over a pair: sums along every axis, then sums over the sets that these propose. */
 #include "metric/limits.h"
-#include "metric/where.h"
+#include "metric/where_state.h"
 
 #include "acc/say.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { TRACKS = 2 * WHERE_AXES + 2, PROPOSED = TRACKS + WHERE_AXES };
-enum pass { SUM, SHARPEN, TALLY };
-
-/* Sums by index of an axis: bins of `width` indices each, from `from` on. */
-struct track {
-	int axis;
-	int64_t extent, stride; /* of the axis, in elements of row-major order */
-	int64_t from, width;
-	size_t nbin;
-	struct where_bin *bin;
-	double (*pa)[WHERE_SIGNS],
-		(*pb)[WHERE_SIGNS]; /* slices with signs; NULL where it is long */
-};
-
-struct proposal {
-	struct where_set set[WHERE_AXES];
-	int n; /* what lies in all of them */
-	double cost;
-	struct where_tally in;
-};
-
-struct where {
-	uint32_t ndim;
-	double count, scale, rounding;
-	int bits[2]; /* of significand that the numbers of the sides have */
-	bool nonfinite;
-	enum pass pass;
-	uint64_t pos; /* of the next element */
-	struct track track[TRACKS];
-	int ntrack;
-	int64_t row; /* of the last axis that is longer than 1 */
-	struct where_tally all;
-	struct proposal proposal[PROPOSED];
-	int nproposal;
-	/* The ends of ranges of which only blocks are known. */
-	struct track edge[2 * TRACKS];
-	struct {
-		int set, ends;
-	} edge_of[2 * TRACKS];
-	int nedge;
-	struct where_set set[TRACKS];
-	int nset;
-	/* What came of it: */
-	const struct proposal *place; /* NULL: everywhere */
-	enum where_how how;
-	double by;
-	int along;
-	struct acc_arena mem;
-	const char *text; /* in mem; NULL: nothing is known, or memory ran out (mem.lost) */
-	char slice[WHERE_AXES][200];
-	struct acc_str slices[WHERE_AXES];
-	int64_t axes[WHERE_AXES];
-};
 
 struct state {
 	struct where *w; /* NULL: no memory, or of a dtype that has no order */
@@ -320,121 +266,6 @@ chunk(void *state, const double *a, const double *b, size_t n)
 
 /* --- what they give --- */
 
-static int
-by_gain(const void *x, const void *y)
-{
-	double a = ((const struct where_set *)x)->gain, b = ((const struct where_set *)y)->gain;
-	return (a < b) - (a > b);
-}
-
-static void
-propose(struct where *w, const struct where_set *set, int n)
-{
-	struct proposal *p = &w->proposal[w->nproposal];
-	double aside = 0;
-	/* One of several axes is enough: their sums are of the same elements. */
-	for (int i = 0; i < n; i++)
-		aside = set[i].aside > aside ? set[i].aside : aside;
-	if (aside < LIMIT_CHANCE)
-		return;
-	w->nproposal++;
-	*p = (struct proposal){.n = n};
-	memcpy(p->set, set, (size_t)n * sizeof *set);
-	for (int i = 0; i < n; i++)
-		p->cost += set[i].cost;
-	/* Rows and columns say more than a run of elements that is the same. */
-	p->cost += n == 1 && set->axis == WHERE_FLAT && set->kind != WHERE_EVERY ? 10 : 0;
-	p->cost -= (n - 1) * log(w->all.n); /* there are two variances, however many axes */
-}
-
-/* Sets of one axis each, the best first. 0 or < 0. */
-static int
-find_sets(struct where *w)
-{
-	struct where_bin *tmp = calloc(4 * (size_t)WHERE_BINS, sizeof *tmp);
-	if (tmp == NULL)
-		return ACC_ENOMEM;
-	for (int i = 0; i < w->ntrack; i++) {
-		const struct track *t = &w->track[i];
-		struct where_set *s = &w->set[w->nset];
-		*s = (struct where_set){.axis = t->axis, .extent = t->extent};
-		acc_where_fit(t->bin, t->nbin, t->from, t->width, w->rounding, tmp, s);
-		w->nset += s->gain > 0;
-	}
-	free(tmp);
-	qsort(w->set, (size_t)w->nset, sizeof *w->set, by_gain);
-	return 0;
-}
-
-static bool
-add_edge(struct where *w, int set, int64_t from, int64_t to, int ends)
-{
-	const struct where_set *s = &w->set[set];
-	struct track *t = &w->edge[w->nedge];
-	int64_t width = 1;
-	from = from > 0 ? from : 0;
-	while ((to - from + width - 1) / width > WHERE_BINS)
-		width *= 2;
-	*t = (struct track){.axis = s->axis, .extent = s->extent, .from = from, .width = width};
-	t->stride = 1;
-	for (int i = 0; i < w->ntrack; i++)
-		if (w->track[i].axis == s->axis)
-			t->stride = w->track[i].stride;
-	t->nbin = (size_t)((to - from + width - 1) / width);
-	t->bin = calloc(t->nbin, sizeof *t->bin);
-	w->edge_of[w->nedge].set = set;
-	w->edge_of[w->nedge++].ends = ends;
-	return t->bin != NULL;
-}
-
-/* Look closer at the ends of ranges that lie in blocks. 1: another pass is due for that. */
-static int
-find_edges(struct where *w)
-{
-	bool good = true;
-	for (int i = 0; i < w->nset && good; i++) {
-		const struct where_set *s = &w->set[i];
-		const int64_t u = s->unit, lo = s->lo, hi = s->hi;
-		if (s->kind != WHERE_RANGE || u <= 1)
-			continue;
-		if (hi - lo <= 2 * u)
-			good = add_edge(w, i, lo - u, hi + u, WHERE_LO | WHERE_HI);
-		else
-			good = add_edge(w, i, lo - u, lo + u, WHERE_LO) &&
-			       add_edge(w, i, hi - u, hi + u, WHERE_HI);
-	}
-	return !good ? ACC_ENOMEM : w->nedge > 0;
-}
-
-static void
-take_edges(struct where *w)
-{
-	for (int i = 0; i < w->nedge; i++) {
-		const struct track *t = &w->edge[i];
-		acc_where_sharpen(t->bin, t->nbin, t->from, t->width, w->edge_of[i].ends,
-			&w->set[w->edge_of[i].set]);
-	}
-}
-
-/* What the sets are proposed to be: one alone, or several of different axes. */
-static void
-propose_all(struct where *w)
-{
-	struct where_set both[WHERE_AXES];
-	int m = 0;
-	for (int i = 0; i < w->nset; i++) {
-		bool other = w->set[i].axis == WHERE_FLAT;
-		for (int k = 0; k < m; k++)
-			other |= both[k].axis == w->set[i].axis;
-		propose(w, &w->set[i], 1);
-		if (other || m == WHERE_AXES)
-			continue;
-		both[m++] = w->set[i];
-		if (m > 1)
-			propose(w, both, m);
-	}
-}
-
 static void
 choose_place(struct where *w)
 {
@@ -494,8 +325,8 @@ first(struct where *w)
 {
 	w->by = NAN;
 	choose_order(w);
-	int rc = w->how == WHERE_SHIFT || w->how == WHERE_ORDER ? 0 : find_sets(w);
-	return rc < 0 ? rc : find_edges(w);
+	int rc = w->how == WHERE_SHIFT || w->how == WHERE_ORDER ? 0 : acc_where_sets(w);
+	return rc < 0 ? rc : acc_where_edges(w);
 }
 
 static void
@@ -521,7 +352,7 @@ more(void *state)
 		return 0;
 	int rc = w->pass == SUM ? first(w) : 0;
 	if (w->pass == SHARPEN)
-		take_edges(w);
+		acc_where_take_edges(w);
 	if (rc < 0 || w->pass == TALLY || w->nset == 0 || w->how == WHERE_SHIFT ||
 		w->how == WHERE_ORDER) {
 		finish(w);
@@ -530,7 +361,7 @@ more(void *state)
 	w->pass = w->pass == SUM && rc > 0 ? SHARPEN : TALLY;
 	w->pos = 0;
 	if (w->pass == TALLY)
-		propose_all(w);
+		acc_where_propose(w);
 	return 1;
 }
 
