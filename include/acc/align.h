@@ -6,7 +6,7 @@
  * inside each joined group; then the pairs are written in the order of the device.
  *
  * Names are kept as 64-bit hashes: two names are taken to be equal if their hashes are.
- */
+ * Layer lib/align, on base, io, stream, op, stat. */
 #ifndef ACC_ALIGN_H
 #define ACC_ALIGN_H
 

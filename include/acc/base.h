@@ -10,7 +10,7 @@
  *   state but constant tables, some of them made at their first use, which instruction set
  *   runs (acc/kernel.h), the language of what is made for people (acc/say.h), and a handler of
  *   SIGBUS while files are mapped (acc/payload.h).
- */
+ * Layer lib/base, on nothing else of the library. */
 #ifndef ACC_BASE_H
 #define ACC_BASE_H
 

@@ -4,7 +4,7 @@
  * apart again) are looked up under the names that a check-list knows in each dialect, given the
  * defaults of their framework where they are missing, compared as what they mean, and judged by
  * the rules of the list. The list's text is described in acccheck(1).
- */
+ * Layer lib/check, on base, io, stream, dump, payload, rule. */
 #ifndef ACC_CHECK_H
 #define ACC_CHECK_H
 

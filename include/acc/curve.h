@@ -3,7 +3,7 @@
  * Pairs of points (pair records of scalars, as accalign makes them) are gathered to curves, one
  * per tag, joined by step; each curve is measured; rules judge the figures; what the stages of
  * training say together becomes findings. The figures are those of accstream(5), curve.
- */
+ * Layer lib/curve, on base, io, judge. */
 #ifndef ACC_CURVE_H
 #define ACC_CURVE_H
 

@@ -4,7 +4,7 @@
  * and first bytes (probe), and hands over records in execution order (read). The context adds
  * what all formats share: numbering, source and stack records before their first use, the
  * selection that the user asked for, and troubles that do not end the reading.
- */
+ * Layer lib/dump, on base, io, stream, op. */
 #ifndef ACC_DUMP_H
 #define ACC_DUMP_H
 

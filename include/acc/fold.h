@@ -6,7 +6,7 @@
  * PyTorch's DTensor. Layouts are found against a reference, the same network on one rank, and
  * belong to a line of code and argument: all its calls vote, so that a tensor that is wrong
  * is laid out as its likes are.
- */
+ * Layer lib/fold, on base, stream, op, stat, payload. */
 #ifndef ACC_FOLD_H
 #define ACC_FOLD_H
 

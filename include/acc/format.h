@@ -2,7 +2,7 @@
  *
  * A format is one file in lib/format and one row in lib/format/table.h. It writes to a FILE
  * that the caller owns and closes; a write error shows when that is closed.
- */
+ * Layer lib/format, on base, io, stream, dump, payload. */
 #ifndef ACC_FORMAT_H
 #define ACC_FORMAT_H
 

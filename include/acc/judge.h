@@ -3,7 +3,7 @@
  * A case holds everything that was read, as op calls of small items; the records themselves
  * wait in a temporary file. A judge looks at the calls and leaves marks on items and findings
  * of the whole. A judge is one file in lib/judge and one row in lib/judge/table.h.
- */
+ * Layer lib/judge, on base, io, stream, op, stat, kernel, payload, metric, replay, ranks, audit, rule. */
 #ifndef ACC_JUDGE_H
 #define ACC_JUDGE_H
 

@@ -21,7 +21,7 @@
  * itself. Else r and e are in double, as they are in a block in which the largest r is not below
  * 2^125 or the largest e not in [2^-60, 2^62) (or 0). Blocks of f64 whose squares overflow, or lose
  * digits to underflow, are summed up of numbers times 2^-600 or 2^600.
- */
+ * Layer lib/kernel, on base. */
 #ifndef ACC_KERNEL_H
 #define ACC_KERNEL_H
 

@@ -2,7 +2,7 @@
  *
  * A metric is a formula over the sums of one pass (struct acc_reading), one row in
  * lib/metric/table.h, and an item in accmetric(1). Its name is the key that it writes.
- */
+ * Layer lib/metric, on base, io, stream, kernel, payload. */
 #ifndef ACC_METRIC_H
 #define ACC_METRIC_H
 

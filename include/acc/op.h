@@ -5,7 +5,7 @@
  * lib/op/catalogue; lib/op/catalogue.h says what stands in it. Names are those of records:
  * Functional.linear, Tensor.__add__, Aten.add_.Tensor, NPU.npu_rms_norm, Module.a.b.Linear,
  * Mint.add, Primitive.norm.RmsNorm.
- */
+ * Layer lib/op, on base. */
 #ifndef ACC_OP_H
 #define ACC_OP_H
 

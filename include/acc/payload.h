@@ -8,7 +8,7 @@
  * now; a file whose size or time differs from the record's, or is not in it, is said, not measured
  * (of a source that was relocated, only the size counts). A file that changes meanwhile is an error: behind
  * every chunk its size and times are looked at again.
- */
+ * Layer lib/payload, on base, io, stream, kernel. */
 #ifndef ACC_PAYLOAD_H
 #define ACC_PAYLOAD_H
 

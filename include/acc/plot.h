@@ -5,7 +5,7 @@
  * (from 5.2) substitutes nothing, with what is not printable masked. What is drawn depends on the
  * records: of points, curves; of measured pairs or tensors, metrics in the order of the op calls; or
  * the histogram of one pair, or where in it the errors sit.
- */
+ * Layer lib/plot, on base, io, payload, metric, rule, curve. */
 #ifndef ACC_PLOT_H
 #define ACC_PLOT_H
 

@@ -1,7 +1,8 @@
 /* ranks.h - the rules by which accaudit says what ranks of a side do wrong to each other
  *
  * A rule that accuses says that an output is wrong, one that doubts that it may be so by design. A
- * user whose design a rule does not know switches it off, or has it doubt only. */
+ * user whose design a rule does not know switches it off, or has it doubt only.
+ * Layer lib/ranks, on base, stream, op, stat, payload, replay. */
 #ifndef ACC_RANKS_H
 #define ACC_RANKS_H
 

@@ -18,7 +18,7 @@
  * may be called from several threads, but close.
  *
  * This header needs no other of acctools.
- */
+ * Layer lib/rec, on base, io, stream, kernel. */
 #ifndef ACC_REC_H
 #define ACC_REC_H
 

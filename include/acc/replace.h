@@ -8,7 +8,7 @@
  * Names come from a dump: a file is NAME.npy, where all but letters, digits and _.:+-,=@, and a leading '.', are
  * %XX, so that no name leads out of the folder or means anything to a shell. Files hold the bench's values in the
  * device's shape and order of axes, as f32 or f64 where the device has another float, else in the bench's dtype.
- */
+ * Layer lib/replace, on base, stream, payload, metric. */
 #ifndef ACC_REPLACE_H
 #define ACC_REPLACE_H
 

@@ -8,7 +8,7 @@
  * evaluates it; what else is known of it stands in the catalogue (acc/op.h). How a row says what its arguments are called, and what its gradient's structure
  * is, stands at struct acc_op. What cannot be understood is never good: eval then calls
  * acc_cannot, and the call is not audited.
- */
+ * Layer lib/replay, on base, stream, op, kernel, payload. */
 #ifndef ACC_REPLAY_H
 #define ACC_REPLAY_H
 

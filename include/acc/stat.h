@@ -3,7 +3,7 @@
  * The largest element, the smallest, the mean and the 2-norm: what recorders write of a tensor (stat.max ...) and
  * accmetric measures (s.max ...). Those of a whole follow from those of its parts; those of two that should be one
  * may be so far apart as who wrote them rounded.
- */
+ * Layer lib/stat, on base. */
 #ifndef ACC_STAT_H
 #define ACC_STAT_H
 

@@ -2,7 +2,7 @@
  *
  * The stream's man page is the contract; this is its C face. Bytes are checked for shape and
  * bounds before anything is allocated from what they announce.
- */
+ * Layer lib/stream, on base, io. */
 #ifndef ACC_STREAM_H
 #define ACC_STREAM_H
 

@@ -5,7 +5,7 @@
  * memory stays a summary of each sample; sums are in double, in the order of the samples.
  *
  * Throughout, l is the trainer's log-probability of a token minus the rollout's.
- */
+ * Layer lib/token, on base. */
 #ifndef ACC_TOKEN_H
 #define ACC_TOKEN_H
 

@@ -494,11 +494,9 @@ step(struct vm *v, uint8_t op)
 	case 't':
 		return collect_marked(v, ACC_PY_TUPLE);
 	case 0x85:
-		return collect(v, ACC_PY_TUPLE, 1);
 	case 0x86:
-		return collect(v, ACC_PY_TUPLE, 2);
 	case 0x87:
-		return collect(v, ACC_PY_TUPLE, 3);
+		return collect(v, ACC_PY_TUPLE, op - 0x84);
 	case ']':
 		return push_new(v, ACC_PY_LIST);
 	case 'l':
@@ -532,29 +530,24 @@ step(struct vm *v, uint8_t op)
 	case 0x92:
 		return newobj_ex(v);
 	case 'i':
-		return inst(v, true);
 	case 'o':
-		return inst(v, false);
+		return inst(v, op == 'i');
 	case 'b':
 		return build(v);
 	case 'P':
-		return persid(v, true);
 	case 'Q':
-		return persid(v, false);
+		return persid(v, op == 'P');
 	case 'p':
-		return memo_text(v, true);
+	case 'g':
+		return memo_text(v, op == 'p');
 	case 'q':
-		return memo_binary(v, 1, true);
+	case 'h':
+		return memo_binary(v, 1, op == 'q');
 	case 'r':
-		return memo_binary(v, 4, true);
+	case 'j':
+		return memo_binary(v, 4, op == 'r');
 	case 0x94:
 		return put(v, v->memo_n);
-	case 'g':
-		return memo_text(v, false);
-	case 'h':
-		return memo_binary(v, 1, false);
-	case 'j':
-		return memo_binary(v, 4, false);
 	case 0x82:
 	case 0x83:
 	case 0x84:
