@@ -20,7 +20,7 @@ acc_carried(const struct acc_item *it, const struct acc_call *k, const struct gi
 		const double root = sqrt((double)g->grad_count / (double)it->count);
 		/* What is zero in exact arithmetic is what both sides rounded, each in its own order. */
 		const bool cancels = it->ndim <= 1 && !acc_unit_low(unit);
-		const double own = cancels ? LIMIT_BIAS_U * unit * root * g->grad_rms : 0;
+		const double own = cancels ? LIMIT_CARRIED_ADD_U * unit * root * g->grad_rms : 0;
 		if (it->rmse <= LIMIT_CARRIED_SUM * root * g->grad_rmse + own)
 			return true;
 	}
@@ -31,13 +31,13 @@ acc_carried(const struct acc_item *it, const struct acc_call *k, const struct gi
 	if (k->cls == ACC_OP_MOVE)
 		return it->max_abs <= LIMIT_CARRIED_MOVE * g->max_abs;
 	if (k->cls == ACC_OP_ADD || k->cls == ACC_OP_STEADY)
-		return it->max_abs <= LIMIT_CARRIED_ADD * k->slope * g->sum_abs +
+		return it->max_abs <= LIMIT_CARRIED_GAIN * k->slope * g->sum_abs +
 					      LIMIT_CARRIED_ADD_U * unit * it->b_rms;
 	if (k->cls == ACC_OP_MUL && g->sum_rel < LIMIT_CARRIED_REL)
-		return it->max_rel <= LIMIT_CARRIED_MUL * g->sum_rel + LIMIT_CARRIED_MUL_U * unit;
+		return it->max_rel <= LIMIT_CARRIED_GAIN * g->sum_rel + LIMIT_CARRIED_MUL_U * unit;
 	/* Where an element is all error, a relative bound holds for none: x dy + y dx does. */
 	if (k->cls == ACC_OP_MUL)
-		return it->max_abs <= LIMIT_CARRIED_MUL * g->b_max * g->sum_abs;
+		return it->max_abs <= LIMIT_CARRIED_GAIN * g->b_max * g->sum_abs;
 	return false;
 }
 
@@ -128,22 +128,6 @@ acc_sum_scale(const struct acc_call *k, const struct acc_item *it, const struct 
 	return k->cls == ACC_OP_ADD && it->measure == ACC_BY_STAT
 		       ? fmax(x->rms, g->operands > 1 ? g->operand[1].rms : 0)
 		       : 0;
-}
-
-double
-acc_bias_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
-	const struct given *g, double unit)
-{
-	if (k->cls != ACC_OP_CONTRACT || !k->backward || k->module || it->loose || it->ndim != 1 ||
-		it->measure != ACC_BY_TENSOR || it->count == 0 || g->grad_count < it->count ||
-		!isfinite(g->grad_rmse) || !isfinite(it->b_rms))
-		return INFINITY;
-	double terms = (double)g->grad_count / (double)it->count;
-	/* The errors of the terms may all have one sign; some devices sum up on the units that
-	 * make products. */
-	return terms * g->grad_rmse +
-	       LIMIT_BIAS_U * unit *
-		       (sqrt(terms) * g->grad_rms + acc_learned(s, k, unit) * it->b_rms);
 }
 
 /* An operator in 16 bits computes in f32 and rounds at its end: from equal inputs come results

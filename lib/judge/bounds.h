@@ -74,10 +74,6 @@ double acc_product_scale(const struct acc_call *k, const struct acc_item *it,
 /* The size of the terms that a mean, sum or difference is made of: they may cancel, and then it has
  * the errors of its terms, and of their rounding. 0 where it is none. */
 double acc_sum_scale(const struct acc_call *k, const struct acc_item *it, const struct given *g);
-/* The largest error (root mean square, absolute) of the gradient of a bias: it is a sum of the
- * incoming gradient, no product. INFINITY where it is none. */
-double acc_bias_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
-	const struct given *g, double unit);
 /* The largest slope of an output (see acc_item) that is no factor of the operator's own, or INFINITY. */
 double acc_slope_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	const struct limit *l, const struct given *g, double cause, double unit);

@@ -32,9 +32,9 @@ acc_alike(const struct scan *s, const struct acc_call *k, const struct acc_item 
 {
 	return !it->loose || acc_is_input(it) == k->backward ||
 	       it->rms <= fmin(LIMIT_HEALED,
-				  LIMIT_MARGIN * (LIMIT_UNTRACED_FLOOR * unit +
-							 LIMIT_UNTRACED_GAIN *
-								 acc_recent(s, k->backward)));
+				  LIMIT_MARGIN *
+					  (LIMIT_UNTRACED_FLOOR * unit +
+						  LIMIT_UNSEEN_GAIN * acc_recent(s, k->backward)));
 }
 
 /* What it says of the slope of what comes out. */

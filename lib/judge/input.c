@@ -166,7 +166,7 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 		l = (struct limit){
 			(acc_unit_low(unit) ? LIMIT_UNTRACED_FLOOR_16 : LIMIT_UNTRACED_FLOOR) *
 				unit,
-			LIMIT_UNTRACED_GAIN, "what the op calls before it show"};
+			LIMIT_UNSEEN_GAIN, "what the op calls before it show"};
 		if (p != ACC_NOCALL) {
 			/* It is the only sight of an output that was not compared, and may be as far off. */
 			struct limit o = acc_limit_output(s, &c->call[c->item[p].call], unit,
@@ -271,7 +271,7 @@ acc_judge_state(struct scan *s, uint32_t call, double unit, double worst)
 	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
 	const double may = LIMIT_MARGIN * (LIMIT_UNTRACED_FLOOR * unit +
-						  LIMIT_UNTRACED_GAIN * acc_recent(s, k->backward));
+						  LIMIT_UNSEEN_GAIN * acc_recent(s, k->backward));
 	for (uint32_t i = k->first; i <= k->last && worst > 0; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || !it->state || !acc_is_measured(it) ||

@@ -108,14 +108,14 @@ acc_limit_output(const struct scan *s, const struct acc_call *k, double unit, en
 		"what an operator of this dtype may add"};
 	/* Backwards, a copy of one element to many is a sum, and so are most others. */
 	if (k->module) {
-		l = (struct limit){LIMIT_MODULE_FLOOR, LIMIT_MODULE_GAIN,
+		l = (struct limit){LIMIT_UNSEEN_FLOOR, LIMIT_UNSEEN_GAIN,
 			"what a module of this dtype may add"};
 	} else if (k->cls == ACC_OP_MOVE && how == ACC_BY_TENSOR && !k->backward) {
 		l = (struct limit){LIMIT_MOVE_FLOOR, LIMIT_MOVE_GAIN,
 			"an operator that only moves elements"};
 	} else if ((k->cls == ACC_OP_ADD || k->cls == ACC_OP_MUL) && !k->backward) {
 		l = (struct limit){is_low ? LIMIT_ELEMENT_FLOOR_16 : LIMIT_ELEMENT_FLOOR,
-			LIMIT_ELEMENT_GAIN, "elementwise arithmetic of this dtype"};
+			LIMIT_OTHER_GAIN, "elementwise arithmetic of this dtype"};
 	}
 	l.floor *= unit;
 	double factor = acc_learned(s, k, unit);

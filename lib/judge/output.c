@@ -303,13 +303,6 @@ absolute_error(const struct look *o, struct suspect *x)
 }
 
 static void
-bias_sum(const struct look *o, struct suspect *x)
-{
-	beyond(x, o->it->rmse, LIMIT_MARGIN * acc_bias_bound(o->s, o->k, o->it, o->g, o->unit),
-		"the gradient of a bias only sums up what comes in");
-}
-
-static void
 error_slope(const struct look *o, struct suspect *x)
 {
 	double bound = acc_slope_bound(o->s, o->k, o->it, &o->l, o->g, x->cause, o->unit);
@@ -436,10 +429,10 @@ hear(const struct look *o, struct suspect *x)
 	static const struct {
 		enum acc_witness_id id;
 		void (*ask)(const struct look *o, struct suspect *x);
-	} row[] = {ROW(carried_error), ROW(handed_on), ROW(absolute_error), ROW(bias_sum),
-		ROW(error_slope), ROW(error_mean), ROW(bench_noise), ROW(other_choice),
-		ROW(other_places), ROW(counted_places), ROW(own_statistics), ROW(finite_sum),
-		ROW(hidden_nan), ROW(own_formula), ROW(noise_step)};
+	} row[] = {ROW(carried_error), ROW(handed_on), ROW(absolute_error), ROW(error_slope),
+		ROW(error_mean), ROW(bench_noise), ROW(other_choice), ROW(other_places),
+		ROW(counted_places), ROW(own_statistics), ROW(finite_sum), ROW(hidden_nan),
+		ROW(own_formula), ROW(noise_step)};
 #undef ROW
 	struct suspect before = *x;
 	before.margin = -LIMIT_CERTAIN;

@@ -377,7 +377,7 @@ acc_say_shards(struct scan *s, uint32_t *call, struct acc_err *e)
 	}
 	/* As of what a backward pass makes where not all of it was recorded; behind it weights are off, as the gradients. */
 	const double limit = LIMIT_MARGIN * (LIMIT_UNTRACED_FLOOR * s->unit +
-						    LIMIT_UNTRACED_GAIN * acc_recent(s, true));
+						    LIMIT_UNSEEN_GAIN * acc_recent(s, true));
 	if (rc == 0 && t.n > 0)
 		rc = find_first(&t, limit, call, e);
 	acc_ids_release(&t.by_name);

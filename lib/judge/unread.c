@@ -41,7 +41,7 @@ acc_left_out(struct scan *s, uint32_t call, uint32_t i, double unit)
 			continue;
 		const double most = it->exact ? 0
 					      : LIMIT_MARGIN * (LIMIT_UNTRACED_FLOOR * unit +
-								       LIMIT_UNTRACED_GAIN * cause);
+								       LIMIT_UNSEEN_GAIN * cause);
 		if (!acc_is_measured(it) || !(it->rms <= most))
 			return false;
 		any = true;

@@ -21,8 +21,6 @@
 		"two runs of the bench differ as much in this tensor") \
 	WITNESS(absolute_error, BOUND, ELEMENTS, ACCUSES, \
 		"what moves, adds or has a known slope makes absolute errors no larger") \
-	WITNESS(bias_sum, BOUND, ELEMENTS, ACCUSES, \
-		"the gradient of a bias only sums up what comes in") \
 	WITNESS(error_slope, BOUND, ELEMENTS, ACCUSES, \
 		"errors of rounding have either sign, and cancel over the elements") \
 	WITNESS(error_mean, BOUND, ELEMENTS, ACCUSES, \
