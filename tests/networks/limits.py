@@ -24,6 +24,9 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 TABLES = {"judge": ("lib/judge/limits.h", "JUDGE_LIMITS", "accfirstbad"),
           "replay": ("lib/replay/limits.h", "AUDIT_LIMITS", "accaudit")}
 FIXED = "static const double LIMIT_##name = value;"
+# Whole numbers that are no size of an array, and may be variables, too.
+COUNTS = {"judge": "LOW_SHARE LEARN_TAIL LEARN_TAIL_STAT SUM_EVIDENCE".split(),
+          "replay": "SLOPE_CALLS ROUGH_CALLS ROUGH_MAX_CALLS CAUSE_SHARE".split()}
 MOVED = """#include <stdlib.h>
 #include <string.h>
 #include "%(header)s"
@@ -41,7 +44,10 @@ moved(void)
 	if (s == NULL)
 		return;
 	%(table)s(LIMIT_DOUBLE, LIMIT_NOTHING)
-}
+%(counts)s}
+"""
+COUNT = """	if (strncmp(s, "%(side)s.%(name)s=", sizeof "%(side)s.%(name)s") == 0)
+		%(side)s_n_%(name)s = (int)(%(side)s_n_%(name)s * atof(s + sizeof "%(side)s.%(name)s"));
 """
 
 
@@ -58,20 +64,25 @@ def build(folder):
         if FIXED not in text:
             sys.exit(f"limits.py: {header}: no line '{FIXED}'")
         # Both tables have some names: each has symbols of its own.
+        value = {n: re.search(rf"\bN\({n}, (\d+),", text).group(1) for n in COUNTS[side]}
         with open(path, "w") as f:
-            f.write(text.replace(FIXED, f'extern double LIMIT_##name __asm__("{side}_" #name);'))
+            f.write(text.replace(FIXED, f'extern double LIMIT_##name __asm__("{side}_" #name);').replace("#endif", "".join(
+                f"extern int {side}_n_{n};\n#define LIMIT_{n} {side}_n_{n}\n" for n in value) + "#endif"))
         with open(os.path.join(tree, f"lib/base/limits_{side}.c"), "w") as f:
-            f.write(MOVED % {"header": header[len("lib/"):], "table": table, "side": side})
+            f.write(MOVED % {"header": header[len("lib/"):], "table": table, "side": side,
+                             "counts": "".join(COUNT % {"side": side, "name": n} for n in value)})
+            f.writelines(f"int {side}_n_{n} = {v};\n" for n, v in value.items())
     subprocess.run(["make", "-s", "-C", tree, "-j2", *(f"bin/{p}" for p in (
-        "accdump-read", "accalign", "accmetric", "accfirstbad", "accaudit", "accfmt"))], check=True)
+        "accdump-read", "accalign", "accmetric", "accfirstbad", "accaudit", "accfmt", "accdiff", "accfold"))], check=True)
     return os.path.join(tree, "bin")
 
 
 def names(bin_, tried):
-    """(side, NAME as in C) of each limit that is no whole number."""
+    """(side, NAME as in C) of each limit that may be moved: those that are no size of an array."""
     for side, (header, _, program) in TABLES.items():
         with open(os.path.join(ROOT, header)) as f:
-            doubles = {n.lower().replace("_", "-"): n for n in re.findall(r"\bX\(([A-Z0-9_]+),", f.read())}
+            doubles = {n.lower().replace("_", "-"): n
+                       for n in re.findall(r"\bX\(([A-Z0-9_]+),", f.read()) + COUNTS[side]}
         shown = subprocess.run([os.path.join(bin_, program), "--limits"], check=True, text=True,
                                stdout=subprocess.PIPE).stdout
         for line in shown.splitlines():
