@@ -7,15 +7,27 @@
 
 extern const struct acc_metric acc_metric_max_abs, acc_metric_max_rel;
 
+/* The shape of a record of this one and one more key, which stands where no other does: many records get the same ones,
+ * and are not looked at again. */
+static uint64_t
+shape_with(uint64_t shape, const char *key)
+{
+	const uint64_t h = (shape + (uintptr_t)key) * UINT64_C(0x9e3779b97f4a7c15);
+	return shape == 0 ? 0 : h ^ h >> 29;
+}
+
 /* A field that is not there yet. Names of metrics last. */
 static int
 add(struct acc_rec *r, const char *prefix, const char *key, const struct acc_val *v)
 {
+	const uint64_t shape = r->shape;
 	if (prefix[0] != '\0' || v->type > ACC_V_F64)
 		return acc_add(r, prefix, key, *v);
 	/* Member by member: the whole would have to wait for what has just been written. */
-	return acc_rec_push(r, &(struct acc_field){.key = acc_str(key),
-				       .v = {.type = v->type, .n = v->n, .u = v->u}});
+	int rc = acc_rec_push(r, &(struct acc_field){.key = acc_str(key),
+					 .v = {.type = v->type, .n = v->n, .u = v->u}});
+	r->shape = shape_with(shape, key);
+	return rc;
 }
 
 static int
@@ -24,10 +36,8 @@ put_all(struct acc_measurer *m, struct acc_rec *r, const char *prefix, enum acc_
 {
 	bool text = m->opt.preset == ACC_PRESET_MSACCUCMP && of == ACC_OF_PAIR;
 	int rc = 0;
-	for (size_t i = 0; i < acc_nmetrics && rc == 0; i++) {
-		const struct acc_metric *row = acc_metrics[i];
-		if (row->of != of || !(m->chosen[i] || of == ACC_OF_TENSOR))
-			continue;
+	for (size_t i = 0; i < m->rows[of].n && rc == 0; i++) {
+		const struct acc_metric *row = m->rows[of].v[i];
 		for (int k = 0; second != NULL && k < m->nsecond; k++)
 			if (m->second[k] == row->second)
 				m->subject.second = second->state[k];
@@ -53,7 +63,11 @@ put_all(struct acc_measurer *m, struct acc_rec *r, const char *prefix, enum acc_
 static int
 put_mode(struct acc_rec *r, const char *mode)
 {
-	return acc_rec_push(r, &(struct acc_field){.key = ACC_STR("m.mode"), .v = acc_ctext(mode)});
+	static const char key[] = "m.mode";
+	const uint64_t shape = r->shape;
+	int rc = acc_rec_push(r, &(struct acc_field){.key = ACC_STR(key), .v = acc_ctext(mode)});
+	r->shape = shape_with(shape, key);
+	return rc;
 }
 
 static int
@@ -125,12 +139,13 @@ put_values(struct acc_measurer *m, struct acc_rec *r)
 	/* A NaN or an infinity on one side only is as far off as can be; equal ones are equal (behaviour polygraphy-inf). */
 	double d = m->subject.equal ? 0 : isfinite(a) && isfinite(b) ? fabs(a - b) : INFINITY;
 	double rel = m->subject.equal ? 0 : isfinite(d) ? d / fabs(b) : INFINITY;
-	for (size_t i = 0; i < acc_nmetrics && rc == 0; i++) {
-		const struct acc_metric *row = acc_metrics[i];
-		if (m->chosen[i] && row == &acc_metric_max_abs)
-			rc = acc_add(r, "", row->name, acc_f64(d));
-		if (m->chosen[i] && row == &acc_metric_max_rel)
-			rc = acc_add(r, "", row->name, acc_f64(rel));
+	const struct acc_val vd = acc_f64(d), vrel = acc_f64(rel);
+	for (size_t i = 0; i < m->rows[ACC_OF_PAIR].n && rc == 0; i++) {
+		const struct acc_metric *row = m->rows[ACC_OF_PAIR].v[i];
+		if (row == &acc_metric_max_abs)
+			rc = add(r, "", row->name, &vd);
+		if (row == &acc_metric_max_rel)
+			rc = add(r, "", row->name, &vrel);
 	}
 	return rc;
 }

@@ -19,7 +19,8 @@ choose(struct acc_measurer *m, struct acc_err *e)
 			       : (m->opt.n == 0 || m->opt.also) && row->second == NULL;
 		for (size_t k = 0; k < m->opt.n; k++)
 			yes |= m->opt.metrics[k] == row;
-		m->chosen[i] = yes;
+		if (yes || row->of == ACC_OF_TENSOR)
+			m->rows[row->of].v[m->rows[row->of].n++] = row;
 		bool known = row->second == NULL;
 		for (int k = 0; k < m->nsecond; k++)
 			known |= m->second[k] == row->second;
@@ -36,8 +37,8 @@ choose(struct acc_measurer *m, struct acc_err *e)
 static bool
 plain(const struct acc_measurer *m)
 {
-	for (size_t i = 0; i < acc_nmetrics; i++)
-		if (m->chosen[i] && acc_metrics[i]->of == ACC_OF_PAIR && !acc_metrics[i]->plain)
+	for (size_t i = 0; i < m->rows[ACC_OF_PAIR].n; i++)
+		if (!m->rows[ACC_OF_PAIR].v[i]->plain)
 			return false;
 	return true;
 }
@@ -47,11 +48,15 @@ acc_measurer_open(struct acc_roots *roots, const struct acc_measurer_opt *opt,
 	acc_measurer_fn *emit, acc_measurer_trouble_fn *trouble, void *arg, struct acc_err *e)
 {
 	struct acc_measurer *m = calloc(1, sizeof *m);
-	if (m == NULL || (m->chosen = calloc(acc_nmetrics, sizeof *m->chosen)) == NULL) {
+	const struct acc_metric **rows = calloc((ACC_OF_VALUE + 1) * acc_nmetrics, sizeof *rows);
+	if (m == NULL || rows == NULL) {
 		acc_nomem(e);
+		free((void *)rows);
 		free(m);
 		return NULL;
 	}
+	for (size_t i = 0; i < (ACC_OF_VALUE + 1); i++)
+		m->rows[i].v = rows + i * acc_nmetrics;
 	m->roots = roots;
 	m->opt = *opt;
 	m->emit = emit;
@@ -89,7 +94,7 @@ acc_measurer_close(struct acc_measurer *m)
 	acc_ids_release(&m->clean);
 	acc_map_release(&m->source);
 	acc_inlined_close(m->inlined);
-	free(m->chosen);
+	free((void *)m->rows[0].v);
 	free(m);
 }
 

@@ -68,7 +68,11 @@ struct acc_measurer {
 	acc_measurer_trouble_fn *trouble;
 	void *arg;
 
-	bool *chosen;                                /* per row of acc_metrics */
+	/* By what they are of, those that are written, in the order of acc_metrics. */
+	struct {
+		const struct acc_metric **v;
+		size_t n;
+	} rows[ACC_OF_VALUE + 1];
 	const struct acc_second *second[MAX_SECOND]; /* those that the chosen ones need */
 	int nsecond;
 

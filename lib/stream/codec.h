@@ -99,10 +99,18 @@ struct acc_came {
 	struct acc_buf list;
 	struct acc_ids tensors;
 	bool payload;
+	/* Of each side, the source that was named last, and its hash. */
+	struct acc_came_source {
+		char id[16];
+		uint32_t n;
+		uint64_t hash;
+	} last[3];
 };
 /* Is each value of its key's type, and has come what it names? holds: of each key, or NULL. 0 or < 0. */
 int acc_came_check(struct acc_came *seen, const struct acc_rec *r, const uint8_t *holds,
 	struct acc_err *e);
+/* Does more than what such records hold need looking at: do they name payload, or are they what others name? */
+bool acc_came_keeps(struct acc_str kind);
 /* The same of a record by a list, of which those values need be looked at that it does not share with the one
  * before. */
 struct acc_keylists;
@@ -181,6 +189,22 @@ acc_shape_has(const struct acc_shape *s, uint32_t i, const uint8_t *p)
 		return true;
 	return acc_load8(p + k->n - 7) == k->tail &&
 	       (k->n < 16 || acc_bytes_same(p + 8, s->key[i].p + 7, k->n - 15));
+}
+
+/* The bits that are set in n bytes. The instruction is not sure to be there, and its stand-in is a call for each. */
+static inline uint32_t
+acc_bytes_ones(const uint8_t *p, size_t n)
+{
+	uint32_t ones = 0;
+	for (size_t i = 0; i < n; i += 8) {
+		uint64_t x = 0;
+		acc_bytes_copy(&x, p + i, n - i < 8 ? n - i : 8);
+		x -= x >> 1 & UINT64_C(0x5555555555555555);
+		x = (x & UINT64_C(0x3333333333333333)) + (x >> 2 & UINT64_C(0x3333333333333333));
+		x = (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+		ones += (uint32_t)(x * UINT64_C(0x0101010101010101) >> 56);
+	}
+	return ones;
 }
 
 static inline bool

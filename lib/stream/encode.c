@@ -329,7 +329,6 @@ by_list(const struct acc_rec *r, const struct acc_keylist *k, struct acc_buf *ou
 	msgpack_pack_bin(INTO(out), nbits);
 	const size_t bits = out->n;
 	uint8_t *to = out->p + bits + nbits;
-	uint32_t there = 2; /* and as many values */
 	for (uint32_t i = 0; i < k->n;) {
 		unsigned byte = 0, bit = 1;
 		const uint32_t first = i, end = k->n - i < 8 ? k->n : i + 8;
@@ -341,10 +340,10 @@ by_list(const struct acc_rec *r, const struct acc_keylist *k, struct acc_buf *ou
 			byte |= (size_t)(to - out->p) > at ? bit : 0;
 		}
 		out->p[bits + first / 8] = (uint8_t)byte;
-		there += (uint32_t)__builtin_popcount(byte);
 	}
 	out->n = (size_t)(to - out->p);
 	uint8_t *head = out->p + start;
+	const uint32_t there = 2 + acc_bytes_ones(out->p + bits, nbits); /* and as many values */
 	head[0] = few ? (uint8_t)(0x90 | there) : 0xdc;
 	if (!few) {
 		head[1] = (uint8_t)(there >> 8);

@@ -165,24 +165,38 @@ place_of(struct place at[3], struct acc_str key, enum acc_under h, const struct 
 
 /* Of side 1 or 2 of a pair, or 0. */
 static uint64_t
-tensor_id(unsigned side, struct acc_str src, int64_t seq)
+tensor_id(struct acc_came *seen, unsigned side, struct acc_str src, int64_t seq)
 {
-	return (acc_hash(src.p, src.n) + side) * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)seq;
+	struct acc_came_source *last = &seen->last[side];
+	if (last->n != src.n || src.n > sizeof last->id || !acc_bytes_same(last->id, src.p, src.n)) {
+		last->n = src.n;
+		last->hash = acc_hash(src.p, src.n);
+		acc_bytes_copy(last->id, src.p, src.n < sizeof last->id ? src.n : sizeof last->id);
+	}
+	return (last->hash + side) * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)seq;
+}
+
+static inline int
+keep_tensor(struct acc_came *seen, unsigned side, const struct place *at, struct acc_err *e)
+{
+	if (at->seq == NULL || at->file || at->src == NULL)
+		return 0;
+	const uint64_t id = tensor_id(seen, side, at->src->s, at->seq->i);
+	if (seen->payload)
+		return acc_ids_put(&seen->tensors, id, 0, false, e);
+	if (acc_buf_reserve(&seen->list, sizeof id) < 0)
+		return acc_nomem(e);
+	memcpy(seen->list.p + seen->list.n, &id, sizeof id);
+	seen->list.n += sizeof id;
+	return 0;
 }
 
 static int
 keep_tensors(struct acc_came *seen, const struct place at[3], struct acc_err *e)
 {
 	int rc = 0;
-	for (unsigned i = 0; i < 3 && rc == 0; i++) {
-		if (at[i].seq == NULL || at[i].file || at[i].src == NULL)
-			continue;
-		const uint64_t id = tensor_id(i, at[i].src->s, at[i].seq->i);
-		if (seen->payload)
-			rc = acc_ids_put(&seen->tensors, id, 0, false, e);
-		else if (acc_buf_add(&seen->list, &id, sizeof id) < 0)
-			rc = acc_nomem(e);
-	}
+	for (unsigned i = 0; i < 3 && rc == 0; i++)
+		rc = keep_tensor(seen, i, &at[i], e);
 	return rc;
 }
 
@@ -203,7 +217,8 @@ payload_of(struct acc_came *seen, const struct acc_rec *r, struct acc_err *e)
 			return ACC_ENOMEM;
 	}
 	seen->list.n = 0;
-	if (acc_ids_get(&seen->tensors, tensor_id(k, acc_get_text(r, "", "src"), seq)) != ACC_NOID)
+	if (acc_ids_get(&seen->tensors, tensor_id(seen, k, acc_get_text(r, "", "src"), seq)) !=
+		ACC_NOID)
 		return 0;
 	return acc_fail(e, ACC_EFORMAT,
 		"a data record is of tensor %lld of its source, of which there is no record before it: were "
@@ -225,6 +240,16 @@ look_at(const struct acc_came *seen, const struct acc_field *f, enum acc_under h
 			"a record's '%.*s' is of another type than accstream(5) has it",
 			ACC_PRS(f->key));
 	return h >= ACC_UNDER_STACK && look_back(seen, h, v, e) < 0 ? ACC_EFORMAT : 0;
+}
+
+bool
+acc_came_keeps(struct acc_str kind)
+{
+	static const char *const kinds[] = {"tensor", "pair", "data", "stack", "source"};
+	bool keeps = false;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		keeps |= acc_str_is(kind, kinds[i]);
+	return keeps;
 }
 
 /* What is right comes to what has come. */
@@ -258,22 +283,32 @@ acc_came_check(struct acc_came *seen, const struct acc_rec *r, const uint8_t *ho
 	return keep(seen, r, at, e);
 }
 
+/* A value that is there, of field i or none. */
+static inline const struct acc_val *
+found(const struct acc_rec *r, uint32_t i)
+{
+	return i < r->n && r->f[i].v.type != ACC_V_NIL ? &r->f[i].v : NULL;
+}
+
 int
 acc_came_listed(struct acc_came *seen, const struct acc_rec *r, const struct acc_keylists *ls,
 	struct acc_err *e)
 {
 	const struct acc_keylist *k = ls->now;
-	struct place at[3] = {{0}};
+	struct place at[3];
 	for (uint32_t i = 0; i < k->n; i += 8)
 		for (uint32_t b = ls->there[i / 8]; b != 0; b &= b - 1) {
 			const uint32_t j = i + (uint32_t)__builtin_ctz(b);
 			if (look_at(seen, &r->f[j], (enum acc_under)k->holds[j], e) < 0)
 				return ACC_EFORMAT;
 		}
-	for (uint32_t i = 0; i < k->nplace; i++) {
-		const struct acc_field *f = &r->f[k->place[i]];
-		if (f->v.type != ACC_V_NIL)
-			place_of(at, f->key, (enum acc_under)k->holds[k->place[i]], &f->v);
+	if (!k->comes)
+		return 0;
+	for (unsigned i = 0; i < 3; i++) {
+		const struct acc_keylist_place *p = &k->place[i];
+		at[i].src = found(r, p->src);
+		at[i].seq = found(r, p->seq);
+		at[i].file = found(r, p->file) != NULL;
 	}
 	return keep(seen, r, at, e);
 }

@@ -30,6 +30,19 @@ is_name_of_side(struct acc_str key)
 	return acc_key_sides(&key) != 0 && acc_str_is(key, "name");
 }
 
+/* A key that says where payload is stands once for each side. */
+static void
+note_place(struct acc_keylist *k, struct acc_str key, uint32_t i)
+{
+	const enum acc_under h = (enum acc_under)k->holds[i];
+	const unsigned sides = acc_key_sides(&key);
+	for (unsigned s = 0; s < 3; s++) {
+		struct acc_keylist_place *at = &k->place[s];
+		if (s == 0 ? sides == 0 : (sides & s) != 0)
+			*(h == ACC_UNDER_SOURCE ? &at->src : h == ACC_UNDER_SEQ ? &at->seq : &at->file) = i;
+	}
+}
+
 static int
 fill(struct acc_keylists *ls, struct acc_keylist *k, const struct acc_rec *r)
 {
@@ -38,11 +51,12 @@ fill(struct acc_keylists *ls, struct acc_keylist *k, const struct acc_rec *r)
 	k->last = acc_alloc(&ls->mem, r->n * sizeof(struct acc_last *));
 	k->same = acc_alloc(&ls->mem, r->n);
 	k->holds = acc_alloc(&ls->mem, r->n);
-	k->place = acc_alloc(&ls->mem, r->n * sizeof *k->place);
+	for (unsigned i = 0; i < 3; i++)
+		k->place[i] = (struct acc_keylist_place){KEYLISTS_KEYS, KEYLISTS_KEYS, KEYLISTS_KEYS};
 	k->kind = acc_arena_str(&ls->mem, r->kind);
 	k->key = key;
 	if (key == NULL || k->last == NULL || k->same == NULL || k->holds == NULL ||
-		k->place == NULL || k->kind.p == NULL)
+		k->kind.p == NULL)
 		return ACC_ENOMEM;
 	for (uint32_t i = 0; i < r->n; i++) {
 		key[i] = acc_arena_str(&ls->mem, r->f[i].key);
@@ -56,8 +70,9 @@ fill(struct acc_keylists *ls, struct acc_keylist *k, const struct acc_rec *r)
 			name = k->last[i];
 		k->holds[i] = (uint8_t)acc_key_under(key[i]);
 		if (acc_under_place((enum acc_under)k->holds[i]))
-			k->place[k->nplace++] = (uint16_t)i;
+			note_place(k, key[i], i);
 	}
+	k->comes = acc_came_keeps(k->kind);
 	return 0;
 }
 

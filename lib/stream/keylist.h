@@ -29,8 +29,12 @@ struct acc_keylist {
 	struct acc_last **last; /* of each key */
 	uint8_t *same; /* of each key, is it a side's name, which is `name` where it is left out? */
 	uint8_t *holds;  /* of each key, an enum acc_under */
-	uint16_t *place; /* which say where payload is, see holds.c; nplace of them */
-	uint32_t nplace;
+	/* Does a record of it come to what has come, and of no side, the device's and the bench's, which key says where
+	 * payload is; KEYLISTS_KEYS: none. See holds.c. */
+	bool comes;
+	struct acc_keylist_place {
+		uint32_t src, seq, file;
+	} place[3];
 };
 
 /* Zero it to start. */

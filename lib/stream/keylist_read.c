@@ -161,9 +161,27 @@ new_list(struct acc_keylists *ls, struct acc_rec *r, struct acc_shapes *sh, uint
 static bool
 bits_right(const uint8_t *there, uint32_t n, uint64_t values)
 {
-	for (uint32_t i = 0; i < (n + 7) / 8; i++)
-		values -= (uint64_t)__builtin_popcount(there[i]);
-	return values == 0 && (n % 8 == 0 || there[n / 8] >> n % 8 == 0);
+	return acc_bytes_ones(there, (n + 7) / 8) == values &&
+	       (n % 8 == 0 || there[n / 8] >> n % 8 == 0);
+}
+
+/* How a record by a list begins where its numbers are small, as most are: how many values come, the list's number, how
+ * many bytes of bits. Its length; 0: it begins otherwise. */
+enum { BEGIN = 7 };
+static inline uint32_t
+common_begin(const uint8_t *p, uint64_t *values, uint64_t *number, uint64_t *bits)
+{
+	uint32_t at = (p[0] & 0xf0) == 0x90 ? 1 : 3;
+	*values = at == 1 ? p[0] & 0x0f : (uint64_t)p[1] << 8 | p[2];
+	if ((at == 3 && p[0] != 0xdc) || *values < 2)
+		return 0;
+	*number = p[at];
+	if (p[at] >= 0x80 && p[at] != 0xcc)
+		return 0;
+	if (p[at] == 0xcc)
+		*number = p[++at];
+	*bits = p[at + 2];
+	return p[at + 1] == 0xc4 ? at + 3 : 0;
 }
 
 int64_t
@@ -172,9 +190,12 @@ acc_decode_listed(const void *buf, size_t len, struct acc_rec *r, struct acc_key
 {
 	struct acc_cursor c = {.p = buf, .n = len, .e = e};
 	struct acc_packed all, number, it;
-	int rc = acc_take(&c, &all);
+	struct acc_str there = {0};
+	int rc;
 	ls->now = NULL;
-	if (rc <= 0 || (rc = acc_take(&c, &number)) <= 0)
+	if (len >= BEGIN && (c.at = common_begin(buf, &all.u, &number.u, &it.u)) > 0)
+		goto listed;
+	if ((rc = acc_take(&c, &all)) <= 0 || (rc = acc_take(&c, &number)) <= 0)
 		return rc;
 	if (number.type != INTEGER || number.negative)
 		return acc_fail_at(e, ACC_EFORMAT, 0, "not a record: neither a kind nor a list");
@@ -190,11 +211,11 @@ acc_decode_listed(const void *buf, size_t len, struct acc_rec *r, struct acc_key
 	if (it.type != BINARY || all.u < 2)
 		return acc_fail_at(e, ACC_EFORMAT, 0,
 			"not a record: nothing says which of its values are there");
+listed:
 	if (number.u >= ls->n)
 		return acc_fail_at(e, ACC_EFORMAT, 0,
 			"a record of a list of keys that has not come: were records lost?");
 	const struct acc_keylist *k = ls->v[number.u];
-	struct acc_str there = {0};
 	if ((rc = acc_take_bytes(&c, it.u, &there)) <= 0)
 		return rc;
 	if (it.u != (k->n + 7) / 8 || !bits_right((const uint8_t *)there.p, k->n, all.u - 2))

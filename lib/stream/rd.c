@@ -114,7 +114,8 @@ next(struct acc_rd *rd, struct acc_err *e)
 			}
 			if (len > 0) {
 				rd->pending = (size_t)len;
-				leave_out(rd);
+				if (rd->lists.now == NULL)
+					leave_out(rd);
 				return 1;
 			}
 		}
@@ -247,11 +248,12 @@ acc_rd_next(struct acc_rd *rd, struct acc_rec **out, struct acc_err *e)
 	int rc = rd->rest == 0 ? 1 : acc_rd_whole(rd, out, e);
 	if (rc > 0)
 		rc = next(rd, e);
+	const bool own = rd->lists.now == NULL; /* none by a list is one of the stream's own */
 	if (rc == 0)
 		rc = acc_fail(e, ACC_ETRUNC, "no end record: an earlier command failed?");
-	else if (rc > 0 && acc_rec_is(&rd->rec, "end"))
+	else if (rc > 0 && own && acc_rec_is(&rd->rec, "end"))
 		rc = check_end(rd, e);
-	else if (rc > 0 && acc_rec_is(&rd->rec, "acc"))
+	else if (rc > 0 && own && acc_rec_is(&rd->rec, "acc"))
 		rc = acc_fail(e, ACC_EFORMAT, "a second head record");
 	else if (rc > 0) {
 		rd->n++;

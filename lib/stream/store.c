@@ -131,12 +131,10 @@ put_length(uint8_t *p, uint32_t n)
 /* A record: the number of its keys; how each value is kept, in two bits; the length and the bytes
  * of those that are kept as bytes. */
 static int
-put(struct acc_store *st, const struct acc_rec *r, uint32_t keys)
+put(struct acc_store *st, const struct acc_rec *r, size_t nraw, uint32_t keys)
 {
 	const struct store_keys *k = st->keys.v[keys];
-	size_t size = sizeof keys + r->n / 4 + 1 + KEYS_PAD;
-	for (uint32_t i = 0; i < r->n; i++)
-		size += 5 + (size_t)r->f[i].nraw;
+	const size_t size = sizeof keys + r->n / 4 + 1 + nraw + KEYS_PAD;
 	const size_t had = st->cap_before;
 	struct field_at *before = acc_grow(st->before, &st->cap_before, st->keys.slots.n,
 		sizeof *before, NULL);
@@ -177,20 +175,32 @@ put(struct acc_store *st, const struct acc_rec *r, uint32_t keys)
 	return 0;
 }
 
-/* *r, or a record like it with the bytes of every value. */
-static int
-as_bytes(struct acc_store *st, const struct acc_rec **r, struct acc_err *e)
+/* How many bytes the values of a record take at most; 0: one is no bytes yet. */
+static size_t
+raw_size(const struct acc_rec *r)
 {
-	uint32_t i = 0;
-	while (i < (*r)->n && (*r)->f[i].raw != NULL)
-		i++;
-	if (i == (*r)->n)
+	size_t n = 1;
+	for (uint32_t i = 0; i < r->n; i++) {
+		if (r->f[i].raw == NULL)
+			return 0;
+		n += 5 + (size_t)r->f[i].nraw;
+	}
+	return n;
+}
+
+/* *r, or a record like it with the bytes of every value, at most *nraw. */
+static int
+as_bytes(struct acc_store *st, const struct acc_rec **r, size_t *nraw, struct acc_err *e)
+{
+	*nraw = raw_size(*r);
+	if (*nraw > 0)
 		return 0;
 	st->raw.n = 0;
 	int rc = acc_encode(*r, &st->raw, e);
 	int64_t len = rc < 0 ? rc
 			     : acc_decode_open(st->raw.p, st->raw.n, &st->raw_rec, NULL, NULL, e);
 	*r = &st->raw_rec;
+	*nraw = raw_size(*r);
 	return len < 0 ? (int)len : 0;
 }
 
@@ -208,7 +218,8 @@ int
 acc_store_put(struct acc_store *st, const struct acc_rec *r, uint32_t keys, uint64_t *at,
 	struct acc_err *e)
 {
-	int rc = as_bytes(st, &r, e);
+	size_t nraw;
+	int rc = as_bytes(st, &r, &nraw, e);
 	if (rc == 0 && (st->inside == SEGMENT || st->out.n - st->segment >= FLUSH))
 		rc = end_segment(st, e);
 	if (rc < 0)
@@ -220,7 +231,7 @@ acc_store_put(struct acc_store *st, const struct acc_rec *r, uint32_t keys, uint
 		st->out.n += rc == 0 ? 8 : 0;
 	}
 	if (rc == 0)
-		rc = put(st, r, keys);
+		rc = put(st, r, nraw, keys);
 	if (rc < 0)
 		return acc_nomem(e);
 	*at = (st->written + st->segment) * SEGMENT + st->inside++;
