@@ -64,6 +64,62 @@ make_up(const struct parting *p, const struct part_side *d, const struct kind *o
 	return 0;
 }
 
+/* Some of the values of a kind, or of the distances between them. */
+struct some {
+	uint64_t bit[MOST_OF_KIND / 64];
+};
+
+/* The first of them from i on, or MOST_OF_KIND. */
+static uint32_t
+next_in(const struct some *s, uint32_t i)
+{
+	for (uint32_t k = i / 64; k < MOST_OF_KIND / 64; k++, i = 64 * k) {
+		const uint64_t left = s->bit[k] >> i % 64;
+		if (left != 0)
+			return i + (uint32_t)__builtin_ctzll(left);
+	}
+	return MOST_OF_KIND;
+}
+
+/* Those whose largest or smallest element may be the whole's. One part's is, to what acc_part_off lets pass: it measures
+ * by the largest magnitude of the parts together, which add() holds to that of the whole. */
+static struct some
+ends(const struct parting *p, const struct part_side *d, const struct kind *of, uint32_t n,
+	const struct part_value *whole, int stat)
+{
+	const double *w = whole->stat, far = 2 * p->may * fmax(1, whole->wide);
+	const double large = fmax(fabs(w[ACC_STAT_MAX]), fabs(w[ACC_STAT_MIN])) * (1 + 2 * p->may);
+	struct some s = {{0}};
+	for (uint32_t i = 0; i < n; i++) {
+		const double apart = fabs(d->value[of[i].value].stat[stat] - w[stat]);
+		const bool in = !(far < 0.5) || !(apart > 2 * far * large);
+		s.bit[i / 64] |= (uint64_t)in << i % 64;
+	}
+	return s;
+}
+
+/* How far apart parts from value i on may be, so that one of them is in each. */
+static struct some
+strides(const struct some *top, const struct some *bottom, uint32_t i)
+{
+	struct some out;
+	memset(&out, 0xff, sizeof out);
+	for (const struct some *s = top; s != NULL; s = s == top ? bottom : NULL) {
+		struct some far = {{0}};
+		uint32_t j = next_in(s, i);
+		if (j == i)
+			continue; /* the first is */
+		for (; j < MOST_OF_KIND; j = next_in(s, j + 1))
+			for (uint32_t k = 1; k < MOST_PARTS; k++)
+				if ((j - i) % k == 0)
+					far.bit[(j - i) / k / 64] |= UINT64_C(1)
+								     << (j - i) / k % 64;
+		for (uint32_t k = 0; k < MOST_OF_KIND / 64; k++)
+			out.bit[k] &= far.bit[k];
+	}
+	return out;
+}
+
 /* Of the values of one kind. */
 static void
 find_among(const struct parting *p, struct part_side *d, const struct kind *of, uint32_t n,
@@ -73,8 +129,13 @@ find_among(const struct parting *p, struct part_side *d, const struct kind *of, 
 	for (uint32_t i = 0; i < n && !may; i++)
 		may = fabs(d->value[of[i].value].stat[ACC_STAT_MAX] - whole->stat[ACC_STAT_MAX]) <=
 		      2 * p->may * fabs(whole->stat[ACC_STAT_MAX]);
-	for (uint32_t i = 0; i < n && may; i++)
-		for (uint32_t stride = 1; i + stride < n; stride++) {
+	if (!may)
+		return;
+	const struct some top = ends(p, d, of, n, whole, ACC_STAT_MAX),
+			  bottom = ends(p, d, of, n, whole, ACC_STAT_MIN);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct some far = strides(&top, &bottom, i);
+		for (uint32_t stride = 1; i + (stride = next_in(&far, stride)) < n; stride++) {
 			double off = INFINITY;
 			const uint32_t parts = make_up(p, d, &of[i], n - i, stride, whole, &off);
 			for (uint32_t k = 0; k < parts; k++)
@@ -84,6 +145,7 @@ find_among(const struct parting *p, struct part_side *d, const struct kind *of, 
 				return;
 			}
 		}
+	}
 }
 
 /* What takes a value that agrees takes what agrees. 0 or < 0. */

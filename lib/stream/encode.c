@@ -289,7 +289,6 @@ put_value(const struct acc_field *f, struct acc_last *last, bool keep, size_t mo
 		to[1] = (uint8_t)s.n;
 		to[0] = first;
 		acc_bytes_copy(to + head, s.p, s.n);
-		p = to;
 	} else if ((n = pack_word(&f->v, &word, &ninth)) > 0) {
 		if (last->n == n && is_word(last->raw, word, n < 8 ? n : 8) &&
 			(n < 9 || last->raw[8] == ninth))
@@ -309,7 +308,7 @@ put_value(const struct acc_field *f, struct acc_last *last, bool keep, size_t mo
 	if (keep) {
 		last->have = true;
 		last->n = n;
-		acc_bytes_copy(last->raw, p, n);
+		acc_last_copy(last, to, n);
 	}
 	return to + n;
 }

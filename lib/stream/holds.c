@@ -168,7 +168,8 @@ static uint64_t
 tensor_id(struct acc_came *seen, unsigned side, struct acc_str src, int64_t seq)
 {
 	struct acc_came_source *last = &seen->last[side];
-	if (last->n != src.n || src.n > sizeof last->id || !acc_bytes_same(last->id, src.p, src.n)) {
+	if (last->n != src.n || src.n > sizeof last->id ||
+		!acc_bytes_same(last->id, src.p, src.n)) {
 		last->n = src.n;
 		last->hash = acc_hash(src.p, src.n);
 		acc_bytes_copy(last->id, src.p, src.n < sizeof last->id ? src.n : sizeof last->id);

@@ -39,7 +39,9 @@ note_place(struct acc_keylist *k, struct acc_str key, uint32_t i)
 	for (unsigned s = 0; s < 3; s++) {
 		struct acc_keylist_place *at = &k->place[s];
 		if (s == 0 ? sides == 0 : (sides & s) != 0)
-			*(h == ACC_UNDER_SOURCE ? &at->src : h == ACC_UNDER_SEQ ? &at->seq : &at->file) = i;
+			*(h == ACC_UNDER_SOURCE      ? &at->src
+				: h == ACC_UNDER_SEQ ? &at->seq
+						     : &at->file) = i;
 	}
 }
 
@@ -52,7 +54,8 @@ fill(struct acc_keylists *ls, struct acc_keylist *k, const struct acc_rec *r)
 	k->same = acc_alloc(&ls->mem, r->n);
 	k->holds = acc_alloc(&ls->mem, r->n);
 	for (unsigned i = 0; i < 3; i++)
-		k->place[i] = (struct acc_keylist_place){KEYLISTS_KEYS, KEYLISTS_KEYS, KEYLISTS_KEYS};
+		k->place[i] = (struct acc_keylist_place){KEYLISTS_KEYS, KEYLISTS_KEYS,
+			KEYLISTS_KEYS};
 	k->kind = acc_arena_str(&ls->mem, r->kind);
 	k->key = key;
 	if (key == NULL || k->last == NULL || k->same == NULL || k->holds == NULL ||

@@ -21,6 +21,17 @@ struct acc_last {
 	uint8_t raw[KEYLISTS_VALUE + 1]; /* n bytes of MessagePack */
 };
 
+/* Copy a value's n bytes, up to KEYLISTS_VALUE. Behind p so many can be read that they are copied 16 at a time. */
+static inline void
+acc_last_copy(struct acc_last *last, const uint8_t *p, uint32_t n)
+{
+	uint32_t i = 0;
+	do {
+		memcpy(last->raw + i, p + i, 16);
+		i += 16;
+	} while (i < n);
+}
+
 struct acc_keylist {
 	struct acc_str kind;
 	uint32_t n, number;
@@ -28,7 +39,7 @@ struct acc_keylist {
 	const struct acc_str *key;
 	struct acc_last **last; /* of each key */
 	uint8_t *same; /* of each key, is it a side's name, which is `name` where it is left out? */
-	uint8_t *holds;  /* of each key, an enum acc_under */
+	uint8_t *holds; /* of each key, an enum acc_under */
 	/* Does a record of it come to what has come, and of no side, the device's and the bench's, which key says where
 	 * payload is; KEYLISTS_KEYS: none. See holds.c. */
 	bool comes;

@@ -75,7 +75,18 @@ take_value(struct acc_cursor *c, struct acc_field *g, struct acc_last *last, boo
 	if (n == 0)
 		return take_other(c, g, last, keep, m);
 	c->at += n;
-	put_value(g, last, keep, q, n, w);
+	if (!keep || n > KEYLISTS_VALUE) {
+		put_value(g, last, keep, q, n, w);
+		return 1;
+	}
+	acc_last_copy(last, q, n);
+	w.a += acc_first(w.head) == ACC_V_TEXT ? (uintptr_t)last->raw - (uintptr_t)q : 0;
+	last->have = true;
+	last->n = n;
+	acc_words_put(&last->v, w);
+	acc_words_put(&g->v, w);
+	g->raw = last->raw;
+	g->nraw = n;
 	return 1;
 }
 
@@ -84,27 +95,32 @@ static int
 take_values(struct acc_cursor *c, const struct acc_keylist *k, const uint8_t *there,
 	struct acc_rec *r)
 {
-	struct acc_field *f = acc_rec_room(r, k->n);
+	const uint32_t n = k->n;
+	struct acc_last *const *lasts = k->last;
+	const struct acc_str *key = k->key;
+	struct acc_field *f = acc_rec_room(r, n);
 	if (f == NULL)
 		return acc_nomem(c->e);
-	for (uint32_t i = 0; i < k->n; i++) {
-		struct acc_last *last = k->last[i];
-		f[i].key = k->key[i];
-		if ((there[i / 8] >> i % 8 & 1) != 0) {
-			const int rc = take_value(c, &f[i], last, !k->same[i], &r->mem);
+	for (uint32_t i = 0, bits = 0; i < n; i++, bits >>= 1, f++) {
+		struct acc_last *last = lasts[i];
+		if (i % 8 == 0)
+			bits = there[i / 8];
+		f->key = key[i];
+		if ((bits & 1) != 0) {
+			const int rc = take_value(c, f, last, !k->same[i], &r->mem);
 			if (rc <= 0)
 				return rc;
 		} else if (last->have) {
-			f[i].v = last->v;
-			f[i].raw = last->raw;
-			f[i].nraw = last->n;
+			f->v = last->v;
+			f->raw = last->raw;
+			f->nraw = last->n;
 		} else {
 			return acc_fail_at(c->e, ACC_EFORMAT, c->at,
 				"a record leaves out its '%.*s', which no record before it has",
 				ACC_PRS(k->key[i]));
 		}
 	}
-	r->n = k->n;
+	r->n = n;
 	return 1;
 }
 
