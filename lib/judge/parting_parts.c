@@ -15,7 +15,7 @@ enum { MOST_PARTS = 8, MOST_OF_KIND = 256 };
 /* Values that one kind of operator gives, in their order: parts are made by the same lines of code. */
 struct kind {
 	uint64_t family;
-	uint32_t value;
+	uint32_t value, end; /* end: of the first one of a kind, where the next kind begins */
 };
 
 ACC_ORDER_2(by_kind, struct kind, family, value)
@@ -120,20 +120,34 @@ strides(const struct some *top, const struct some *bottom, uint32_t i)
 	return out;
 }
 
-/* Of the values of one kind. */
+/* Is the largest element of one of n values that of the whole? max: theirs, in their order. */
+static bool
+has_top(const struct parting *p, const double *max, uint32_t n, const struct part_value *whole)
+{
+	const double w = whole->stat[ACC_STAT_MAX], may = 2 * p->may * fabs(w);
+	uint32_t lo = 0, hi = n; /* the first that is not smaller */
+	while (lo < hi) {
+		const uint32_t mid = lo + (hi - lo) / 2;
+		if (max[mid] < w)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return (lo < n && fabs(max[lo] - w) <= may) || (lo > 0 && fabs(max[lo - 1] - w) <= may);
+}
+
+/* Of the values of one kind, of which one has the whole's largest element. */
 static void
 find_among(const struct parting *p, struct part_side *d, const struct kind *of, uint32_t n,
 	struct part_value *whole)
 {
-	bool may = false;
-	for (uint32_t i = 0; i < n && !may; i++)
-		may = fabs(d->value[of[i].value].stat[ACC_STAT_MAX] - whole->stat[ACC_STAT_MAX]) <=
-		      2 * p->may * fabs(whole->stat[ACC_STAT_MAX]);
-	if (!may)
-		return;
 	const struct some top = ends(p, d, of, n, whole, ACC_STAT_MAX),
 			  bottom = ends(p, d, of, n, whole, ACC_STAT_MIN);
 	for (uint32_t i = 0; i < n; i++) {
+		struct part_value first = {.real = true};
+		if (!add(&first, &d->value[of[i].value], whole, p->may) ||
+			first.count == whole->count)
+			continue;
 		const struct some far = strides(&top, &bottom, i);
 		for (uint32_t stride = 1; i + (stride = next_in(&far, stride)) < n; stride++) {
 			double off = INFINITY;
@@ -176,7 +190,7 @@ collect(const struct parting *p, const struct part_side *d, struct kind *of)
 	uint32_t n = 0, kept = 0;
 	for (uint32_t i = 0; i < d->nvalue; i++)
 		if (d->value[i].out && is_open(p, &d->value[i]))
-			of[n++] = (struct kind){d->step[d->value[i].step].family, i};
+			of[n++] = (struct kind){d->step[d->value[i].step].family, i, 0};
 	if (n > 1)
 		qsort(of, n, sizeof *of, by_kind);
 	for (uint32_t from = 0, to = 0; from < n; from = to) {
@@ -190,26 +204,46 @@ collect(const struct parting *p, const struct part_side *d, struct kind *of)
 	return kept;
 }
 
+/* The largest elements of the values of each kind, in their order. */
+static void
+sort_tops(const struct part_side *d, struct kind *of, uint32_t n, double *max)
+{
+	for (uint32_t i = 0; i < n; i++)
+		max[i] = d->value[of[i].value].stat[ACC_STAT_MAX];
+	for (uint32_t from = 0, to = 0; from < n; from = to) {
+		while (to < n && of[to].family == of[from].family)
+			to++;
+		of[from].end = to;
+		qsort(&max[from], to - from, sizeof *max, acc_by_double);
+	}
+}
+
 int
 acc_part_match_parts(struct parting *p, int side, struct acc_err *e)
 {
 	struct part_side *wholes = &p->side[side], *d = &p->side[!side];
 	struct kind *of = malloc(((size_t)d->nvalue + 1) * sizeof *of);
-	if (of == NULL)
+	double *max = malloc(((size_t)d->nvalue + 1) * sizeof *max);
+	if (of == NULL || max == NULL) {
+		free(of);
+		free(max);
 		return acc_nomem(e);
+	}
 	const uint32_t n = collect(p, d, of);
+	sort_tops(d, of, n, max);
 	for (uint32_t i = 0; i < wholes->nvalue && n > 0; i++) {
 		struct part_value *v = &wholes->value[i];
 		/* What another step gave is looked for there. */
 		if (!v->out && v->maker != ACC_NOCALL)
 			continue;
-		for (uint32_t from = 0, to = 0; from < n && is_open(p, v); from = to) {
-			while (to < n && of[to].family == of[from].family)
-				to++;
-			find_among(p, d, &of[from], to - from, v);
+		for (uint32_t from = 0, to; from < n && is_open(p, v); from = to) {
+			to = of[from].end;
+			if (has_top(p, &max[from], to - from, v))
+				find_among(p, d, &of[from], to - from, v);
 		}
 	}
 	free(of);
+	free(max);
 	const int rc = n == 0 ? 0 : hand_on(p, d, e);
 	return rc < 0 || n == 0 ? rc : hand_on(p, wholes, e);
 }
