@@ -104,6 +104,17 @@ is_batch(const struct scan *s, const struct acc_call *k)
 	       s->nrecent[true] == 0;
 }
 
+/* What an optimizer is to change, in a network of 16 bits: what was there before the step, if no op call made it and most
+ * weights are equal on both sides. Statistics of what is split over ranks have the errors of gradients all around it. */
+static bool
+is_changed(const struct scan *s, const struct acc_call *k, const struct acc_item *it)
+{
+	struct acc_rec *r;
+	return acc_call_steps(k) && acc_unit_low(s->unit) && s->weights == 0 && !it->exact &&
+	       it->io == ACC_IO_IN && it->rms > 0 && acc_case_record(s->c, it, &r, s->e) == 0 &&
+	       acc_str_starts(acc_get_text(r, "b.", "pos"), "0.");
+}
+
 /* What made an input. An operator may have given back what it was given, by chance, as relu of what is
  * positive, and the norm of one number; on the device it need not: then the input is what that operator
  * was given, too, if it is the same on both sides. And zeros are made in many places. */
@@ -148,6 +159,7 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 	const struct acc_call *k = &c->call[call];
 	const struct acc_item *it = &c->item[i];
 	uint32_t p = made_by(s, k, it);
+	const bool weight = it->weight || (p == ACC_NOCALL && is_changed(s, k, it));
 	struct limit l;
 	double own = unit;
 	struct suspect x = {.call = call, .item = i, .role = ROLE_IN, .producer = p};
@@ -155,12 +167,14 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 		l = (struct limit){LIMIT_TRACED_FLOOR * unit, LIMIT_TRACED_GAIN,
 			"the output that it is"};
 		x.cause = acc_cause_of(&c->item[p], false);
-	} else if (p == ACC_NOCALL && (it->weight || is_batch(s, k))) {
-		own = acc_item_unit(it) > 0 ? acc_item_unit(it) : unit;
+	} else if (p == ACC_NOCALL && (weight || is_batch(s, k))) {
+		own = weight && !it->weight       ? s->unit
+		      : acc_item_unit(it) > 0 ? acc_item_unit(it)
+					      : unit;
 		l = (struct limit){
 			(acc_unit_low(own) ? LIMIT_WEIGHT_FLOOR_16 : LIMIT_WEIGHT_FLOOR) * own,
 			LIMIT_WEIGHT_GAIN,
-			it->weight ? "weights are equal" : "nothing was computed before it"};
+			weight ? "weights are equal" : "nothing was computed before it"};
 		x.cause = it->weight && s->few && !it->rounded ? 0 : s->weights;
 	} else {
 		l = (struct limit){
@@ -189,6 +203,7 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 		l.floor += acc_statistic_rounding(p != ACC_NOCALL
 							  ? fmax(unit, acc_item_unit(&c->item[p]))
 						  : it->weight ? own
+						  : weight     ? acc_item_unit(it)
 							       : fmax(own, s->unit));
 	/* What most weights show is the cast that the floor is for: it is counted once. */
 	if (p == ACC_NOCALL && it->weight)
@@ -208,8 +223,9 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 	else if (p != ACC_NOCALL
 			 ? same_error(it, &c->item[p], unit) ||
 				   (c->item[p].measure == ACC_UNMEASURED && is_rest(s, k, it, unit))
-			 : (it->nonfinite && s->wild) || is_rest(s, k, it, unit) ||
-				   is_gradient_sum(s, k, i, unit))
+			 : (it->nonfinite && s->wild) ||
+				   (!weight && (is_rest(s, k, it, unit) ||
+						       is_gradient_sum(s, k, i, unit))))
 		x.margin = -LIMIT_CERTAIN;
 	if (it->weight && it->rounded && p == ACC_NOCALL)
 		x.margin = -LIMIT_CERTAIN;
@@ -218,7 +234,7 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 	if (it->measure == ACC_BY_TENSOR && !it->exact && !it->nonfinite && it->max_abs < 0x1p-126)
 		x.margin = -LIMIT_CERTAIN;
 	acc_known_noise(s, it, it->rms, it->noise_rms, &x);
-	bool gradient = k->backward || (s->nrecent[true] > 0 && !it->weight && !k->module);
+	bool gradient = k->backward || (s->nrecent[true] > 0 && !weight && !k->module);
 	if (p == ACC_NOCALL && gradient && !s->learning) {
 		int rc = judge_sum(s, call, i, unit, &x);
 		if (rc < 0)
@@ -234,7 +250,7 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 	if ((s->rerouted || (s->astray && it->measure == ACC_BY_STAT && !it->nonfinite)) &&
 		(!it->weight || it->rms >= LIMIT_OTHER_WEIGHT))
 		x.margin = -LIMIT_CERTAIN;
-	if (x.margin > 0 && p == ACC_NOCALL && !it->weight) {
+	if (x.margin > 0 && p == ACC_NOCALL && !weight) {
 		const bool left = acc_left_out(s, call, i, unit);
 		if (left)
 			acc_receive(g, it);
