@@ -95,6 +95,24 @@ ceiling_of(struct trial *t, const struct fold_mesh *m)
 	return i < CEILINGS ? &t->ceiling[i] : NULL;
 }
 
+/* No mesh explains a forward tensor of the reference twice. */
+static double
+explained_at_most(const struct acc_fold *f)
+{
+	const struct fold_side *r = &f->reference;
+	double n = 0;
+	for (uint32_t i = 0; i < f->nstep; i++) {
+		if (f->step[i].reference == FOLD_NONE)
+			continue;
+		const struct fold_segment *g = &r->segment[f->step[i].reference];
+		for (uint32_t c = g->first; c < g->first + g->n; c++)
+			for (uint32_t x = 0; x < r->call[c].n; x++)
+				n += r->call[c].dir == FOLD_FORWARD &&
+				     r->item[r->call[c].first + x].tensor;
+	}
+	return n;
+}
+
 /* How much it explains, or less where that is not more than `least` of the best. */
 static int
 explain(struct trial *t, const struct fold_mesh *m, double least, double *score)
@@ -103,7 +121,7 @@ explain(struct trial *t, const struct fold_mesh *m, double least, double *score)
 	struct ceiling *c = ceiling_of(t, m);
 	const double enough = least * t->score - 1e-6; /* sums of shares of 0.01 are not exact */
 	*score = 0;
-	if (c != NULL && c->most < enough)
+	if ((c != NULL && c->most < enough) || (t->score > 0 && explained_at_most(f) < enough))
 		return 0;
 	f->enough = enough;
 	int rc = acc_fold_steps(f, m, t->e);
