@@ -38,6 +38,13 @@ field() { # of the first finding
 	done
 }
 
+@test "what an optimizer is to change in 16 bits is a weight, whatever the errors of gradients" {
+	judge 1 "$J/stepped.acc"
+	first culprit Functional.adam.0.forward input
+	[ "$(field pos)" = 0.1 ]
+	judge 0 "$J/stepped-little.acc"
+}
+
 @test "the culprit: what, where, how bad, how far its inputs agree" {
 	judge 1 "$J/culprit.acc"
 	first culprit Functional.gelu.1.forward output

@@ -455,6 +455,13 @@ s = Stream()  # an f32 op in a network of bf16
 net(s, noise=1e-3, dtype="bf16")
 s.op("Torch.exp.0.forward", [("x32", 0)], [("y32", 1e-4)])
 s.write("f32-in-bf16")
+# What an optimizer is to change, behind gradients in 16 bits: nobody made it, and the network's weights are equal.
+for name, off in (("stepped", 0.02), ("stepped-little", 3e-3)):
+    s = net(Stream(), dtype="bf16", noise=1e-3)
+    s.op("Functional.linear.2.backward", [("g", 2e-3, {"dtype": "bf16"})], [("gx", 5e-3, {"dtype": "bf16"})])
+    for at, (value, e) in {"0.0": ("m0", 0.0), "0.1": ("m1", off), "1.0": ("g0", 5e-3), "1.1": ("g1", 5e-3)}.items():
+        s.tensor("Functional.adam.0.forward", "in", at, value, e)
+    s.write(name)
 
 s = Stream()  # a small part of what was moved looks worse than the whole
 s.op(L % 0, [("x", 0), ("w", 0)], [("l", 1e-7)])

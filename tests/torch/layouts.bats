@@ -4,7 +4,7 @@ load ../helper
 setup_file() {
 	"$PYTHON" -W ignore "$ROOT/tests/record/meshes.py" "$BATS_FILE_TMPDIR/meshes" --level 1 one tpdp tpfsdp hsdp tpdp-lost tpfsdp-sum \
 		>"$BATS_FILE_TMPDIR/said" 2>&1 || { tail -n 20 "$BATS_FILE_TMPDIR/said"; return 1; }
-	"$PYTHON" -W ignore "$ROOT/tests/record/meshes.py" "$BATS_FILE_TMPDIR/full" one.bf16 fsdp.bf16 \
+	"$PYTHON" -W ignore "$ROOT/tests/record/meshes.py" "$BATS_FILE_TMPDIR/full" one.bf16 fsdp.bf16 fsdp.bf16-stale \
 		>"$BATS_FILE_TMPDIR/said" 2>&1 || { tail -n 20 "$BATS_FILE_TMPDIR/said"; return 1; }
 	"$PYTHON" -W ignore "$ROOT/tests/record/layouts.py" "$BATS_FILE_TMPDIR/again" --level 1 fsdp >"$BATS_FILE_TMPDIR/said" 2>&1 ||
 		{ tail -n 20 "$BATS_FILE_TMPDIR/said"; return 1; }
@@ -48,6 +48,11 @@ setup() {
 
 @test "FSDP2 in bf16 against one process in bf16: the norm of its gradients is as far off as these are" {
 	run -0 accdiff full/fsdp.bf16 full/one.bf16
+}
+
+@test "FSDP2 in bf16: a weight of which one rank's part is stale" {
+	run -1 accdiff full/fsdp.bf16-stale full/one.bf16
+	[[ $output == *"Functional.adam.0.forward: input 0.17"*"it is rank 1 that is off"* ]]
 }
 
 @test "layouts that are wrong: no reduction, one of a product's missing, positions from 0 on each rank" {
