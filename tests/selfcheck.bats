@@ -597,8 +597,8 @@ doubted() { # run, name, rank, text
 }
 
 @test "of whose gradients those are made that optimizers are given" {
-	alone early Distributed.all_reduce.1.forward "0.5 times that of rank 0, 0.5 times that of rank 1, 1 times that of rank 2, 0 times that of rank 3; those of 10 other weights"
-	alone latewgrad Functional.adam.0.forward "0.5 times that of rank 0, 0.5 times that of rank 1, 0 times that of rank 2, 1 times that of rank 3"
+	alone early Distributed.all_reduce.1.forward "0.5 times that of ranks 0-1, 1 times that of rank 2, 0 times that of rank 3; those of 10 other weights"
+	alone latewgrad Functional.adam.0.forward "0.5 times that of ranks 0-1, 0 times that of rank 2, 1 times that of rank 3"
 	alone epscale Torch.einsum.0.backward "it ends as 1 times the sum of theirs, and those of 4 weights that all have, or that are given such, as 0.5 times"
 	alone stagescale Tensor.div_.1.forward "output is the gradient of a weight of rank 0, or what is made of it, and ends as 0.5 times"
 	doubted "$DATA/collective/hookdiv.acc.gz" Functional.sgd.0.forward 0 "count 2 times together"

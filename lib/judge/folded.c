@@ -4,8 +4,10 @@
 #include "judge/first_bad.h"
 #include "judge/traced.h"
 #include "acc/say.h"
+#include "base/order.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 bool
 acc_is_folded_side(struct acc_case *c, int side)
@@ -151,6 +153,12 @@ unordered(struct acc_case *c, const struct acc_finding *f)
 	return "";
 }
 
+struct absent {
+	int64_t rank;
+};
+
+ACC_ORDER(by_rank, struct absent, rank)
+
 /* Ranks that others hand tensors to, or get them from, and of which there are no records: what they have
  * of the bench was not compared. */
 static int
@@ -159,8 +167,9 @@ say_absent(struct acc_case *c, struct acc_err *e)
 	const struct acc_call *by = NULL;
 	const char *key = NULL;
 	struct acc_ids seen = {0};
-	int64_t lowest = INT64_MAX;
-	uint32_t lacks = 0;
+	struct absent *absent = NULL;
+	size_t cap = 0;
+	uint32_t n = 0, lacks = 0;
 	int rc = 0;
 	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
@@ -174,21 +183,32 @@ say_absent(struct acc_case *c, struct acc_err *e)
 						"fold.absent", -1);
 		if (rank < 0)
 			continue;
-		rc = acc_ids_put(&seen, (uint64_t)rank + 1, 1, true, e);
+		if (acc_ids_get(&seen, (uint64_t)rank + 1) == ACC_NOID) {
+			rc = acc_ids_put(&seen, (uint64_t)rank + 1, 1, true, e);
+			if (rc == 0 && !ACC_ROOM(absent, cap, (size_t)n + 1, e))
+				rc = ACC_ENOMEM;
+			else if (rc == 0)
+				absent[n++].rank = rank;
+		}
 		struct acc_str own = by == NULL ? acc_get_text(r, "a.", "fold.key") : acc_str("");
 		if (by == NULL)
 			key = own.n > 0 ? acc_arena_copy(&c->mem, own.p, own.n) : acc_call_name(k);
 		by = by == NULL ? k : by;
-		lowest = rank < lowest ? rank : lowest;
 	}
 	for (uint32_t i = 0; i < c->ncall && by != NULL; i = acc_step(c, i))
 		lacks += c->call[i].key[ACC_A] == NULL && !c->call[i].talks;
-	const uint32_t n = seen.n;
 	acc_ids_release(&seen);
+	struct acc_which w = {.text = ""};
+	if (n > 0)
+		qsort(absent, n, sizeof *absent, by_rank);
+	for (uint32_t i = 0; i < n; i++)
+		acc_which_add(&c->mem, &w, absent[i].rank);
+	acc_which_end(&c->mem, &w);
+	free(absent);
 	struct acc_finding *f = rc < 0 || by == NULL ? NULL : acc_case_find(c, "missing", e);
 	if (rc < 0 || by == NULL)
 		return rc;
-	if (f == NULL || key == NULL)
+	if (f == NULL || key == NULL || w.text == NULL)
 		return acc_nomem(e);
 	f->name = key;
 	f->step = by->step;
@@ -196,12 +216,12 @@ say_absent(struct acc_case *c, struct acc_err *e)
 	f->value = n;
 	f->bad = true;
 	f->text = acc_say(&c->mem,
-		n == 1 ? "rank %lld is missing: %s exchanges tensors with it, and nothing of it was recorded; %u op"
+		n == 1 ? "rank %s is missing: %s exchanges tensors with it, and nothing of it was recorded; %u op"
 			 " call%s of the bench had nothing to be compared with, those of its stage among them"
-		       : "rank %lld and others are missing: %s exchanges tensors with it, and nothing of it was"
-			 " recorded; %u op call%s of the bench had nothing to be compared with, those of its stage"
+		       : "ranks %s are missing: %s exchanges tensors with them, and nothing of them was recorded;"
+			 " %u op call%s of the bench had nothing to be compared with, those of their stages"
 			 " among them",
-		(long long)lowest, f->name, lacks, lacks == 1 ? "" : "s");
+		w.text, f->name, lacks, lacks == 1 ? "" : "s");
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 

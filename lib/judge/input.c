@@ -129,6 +129,17 @@ made_by(const struct scan *s, const struct acc_call *k, const struct acc_item *i
 	return in != NULL && acc_same_pair(it, in) ? (uint32_t)(in - c->item) : p;
 }
 
+/* Which op call gave the device's, if not the one that gave the bench's; NULL: it is not known. */
+static const char *
+made_otherwise(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
+	uint32_t call)
+{
+	const uint32_t own = it->a_flat ? ACC_NOCALL : acc_maker(s, ACC_A, k, it->id[ACC_A]);
+	return own == ACC_NOCALL || acc_is_input(&s->c->item[own]) || s->c->item[own].call == call
+		       ? NULL
+		       : s->c->call[s->c->item[own].call].key[ACC_A];
+}
+
 /* Another operator than the bench's, that gives the same: a quotient for a product, whose divisor is no factor. 1, 0, or < 0. */
 static int
 is_other_way(struct scan *s, uint32_t call, const struct acc_item *in)
@@ -168,7 +179,7 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 			"the output that it is"};
 		x.cause = acc_cause_of(&c->item[p], false);
 	} else if (p == ACC_NOCALL && (weight || is_batch(s, k))) {
-		own = weight && !it->weight       ? s->unit
+		own = weight && !it->weight   ? s->unit
 		      : acc_item_unit(it) > 0 ? acc_item_unit(it)
 					      : unit;
 		l = (struct limit){
@@ -271,6 +282,9 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 		if (other != 0)
 			return other < 0 ? other : 0;
 		x.blame = acc_overwriter(s, call, it);
+		x.weight = weight;
+		if (p != ACC_NOCALL)
+			x.other = made_otherwise(s, k, it, c->item[p].call);
 		if (acc_suspect_add(s, &x) < 0)
 			return ACC_ENOMEM;
 	}

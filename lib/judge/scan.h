@@ -29,6 +29,8 @@ struct suspect {
 	uint32_t call, item;
 	uint32_t blame;    /* the call to name; differs where an op overwrote its input */
 	uint32_t producer; /* item that made a bad input, or ACC_NOCALL */
+	const char *other; /* the device's is what this op call gave, which is another; or NULL */
+	bool weight;       /* a bad input is a weight */
 	enum role role;
 	double margin;       /* LIMIT_CERTAIN where infinite */
 	double value, limit; /* e and 4 (floor + gain * cause) */

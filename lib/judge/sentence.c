@@ -202,6 +202,10 @@ input_text(struct scan *s, const struct suspect *x, const char *where, const cha
 			" device does not call%s",
 			name, where, bad, acc_call_name(made),
 			acc_is_communication(made) ? " (a lost reduction or exchange)" : "");
+	if (made != NULL && x->other != NULL && made->key[ACC_B] != NULL)
+		return acc_say(acc_mem(s),
+			"%s: got a different tensor: %s %s; on the bench it comes from %s, on the device from %s",
+			name, where, bad, made->key[ACC_B], x->other);
 	if (made != NULL && !acc_is_measured(&c->item[x->producer]))
 		return acc_say(acc_mem(s),
 			"%s: got a different tensor: %s %s; it comes from %s, whose output was not compared",
@@ -217,10 +221,9 @@ input_text(struct scan *s, const struct suspect *x, const char *where, const cha
 			name, where, bad, x->sum);
 	return acc_say(acc_mem(s), "%s: %s %s, and no compared op call produced it: %s", name,
 		where, bad,
-		c->item[x->item].weight
-			? "a weight is not the same"
-			: "other data, a constant (computed on the other processor?), or an op"
-			  " that is not recorded");
+		x->weight ? "a weight is not the same"
+			  : "other data, a constant (computed on the other processor?), or an op"
+			    " that is not recorded");
 }
 
 /* "; its class is A on the device and B on the bench", of a module at one place of two classes; or "". */

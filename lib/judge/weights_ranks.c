@@ -57,15 +57,15 @@ acc_weights_rank(struct acc_case *c, uint32_t item, int64_t *rank, const char **
 	return rc < 0 ? rc : 0;
 }
 
-/* "1, 3 and 5 more" */
+/* "1, 3-7" */
 static const char *
 list(struct acc_arena *m, const struct acc_val *v)
 {
-	enum { SHOWN = 4 };
-	const char *s = "";
-	for (uint32_t i = 0; i < v->n && i < SHOWN && s != NULL; i++)
-		s = acc_say(m, "%s%s%lld", s, i > 0 ? ", " : "", (long long)v->ints[i]);
-	return v->n <= SHOWN || s == NULL ? s : acc_say(m, "%s and %u more", s, v->n - SHOWN);
+	struct acc_which w = {.text = ""};
+	for (uint32_t i = 0; i < v->n; i++)
+		acc_which_add(m, &w, v->ints[i]);
+	acc_which_end(m, &w);
+	return w.text;
 }
 
 int

@@ -25,6 +25,42 @@ is_uneven(const struct acc_account *a, bool *even)
 	return n > 1 && !same;
 }
 
+/* As it is printed. */
+static bool
+alike(double x, double y)
+{
+	char buf[2][16];
+	snprintf(buf[0], sizeof buf[0], "%.3g", x);
+	snprintf(buf[1], sizeof buf[1], "%.3g", y);
+	return strcmp(buf[0], buf[1]) == 0;
+}
+
+/* "0.5 times that of ranks 0-6, 4 times that of rank 7" */
+static const char *
+shares_of(struct acc_arena *m, const struct acc_account *a)
+{
+	const char *all = "";
+	for (uint32_t i = 0; i < a->nrank && all != NULL; i++) {
+		const double share = acc_account_has(a, i) ? a->c[i] : 0;
+		struct acc_which w = {.text = ""};
+		bool before = false;
+		for (uint32_t k = 0; k < a->nrank && !before; k++) {
+			if (!alike(share, acc_account_has(a, k) ? a->c[k] : 0))
+				continue;
+			before = k < i;
+			acc_which_add(m, &w, a->rank[k]);
+		}
+		if (before)
+			continue;
+		acc_which_end(m, &w);
+		all = w.text == NULL
+			      ? NULL
+			      : acc_say(m, "%s%s%.3g times that of rank%s %s", all,
+					i == 0 ? "" : ", ", share, w.n == 1 ? "" : "s", w.text);
+	}
+	return all;
+}
+
 static int
 say_uneven(struct acc_replicas *t, const struct acc_account *a, uint64_t even, struct acc_err *e)
 {
@@ -32,14 +68,11 @@ say_uneven(struct acc_replicas *t, const struct acc_account *a, uint64_t even, s
 		.n = a->nrank,
 		.who = acc_fleet_ranks(t->f, a->rank, a->nrank)};
 	const struct acc_replica_seen *sum;
-	const char *all = "", *to = !acc_account_ends(t, a)
-					    ? ""
-					    : SAY(t, ", on its way to %s,",
-						      acc_replicas_name(t, a->d->line, e));
+	const char *all = shares_of(&t->f->mem, a),
+		   *to = !acc_account_ends(t, a) ? ""
+						 : SAY(t, ", on its way to %s,",
+							   acc_replicas_name(t, a->d->line, e));
 	int rc = acc_account_reduction(t, a, &sum, e);
-	for (uint32_t i = 0; i < a->nrank && all != NULL; i++)
-		all = SAY(t, "%s%s%.3g times that of rank %lld", all, i == 0 ? "" : ", ",
-			acc_account_has(a, i) ? a->c[i] : 0, (long long)a->rank[i]);
 	return rc < 0 ? rc
 		      : acc_replicas_blame(t, &g, sum == NULL ? a->d->line : sum->line,
 				all == NULL || to == NULL
