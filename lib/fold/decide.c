@@ -97,30 +97,51 @@ acc_fold_replicated(const struct acc_fold_layout *l)
 	return l->n > 0;
 }
 
+/* The place on the mesh of the kth part of one copy, which is a mesh of its own, beside its first. */
+static uint32_t
+spread(const struct fold_mesh *m, const struct fold_mesh *one, uint32_t k)
+{
+	uint32_t to = 0, stride = 1;
+	for (int d = (int)m->n - 1; d >= 0; d--) {
+		to += k % one->size[d] * stride;
+		k /= one->size[d];
+		stride *= m->size[d];
+	}
+	return to;
+}
+
 /* What is split along some axes of the mesh stands there as often as the others are long: the copy that is furthest
- * from what it should be, or this one, by its first rank. */
+ * from what it should be, or this one, by its first rank. Each part is joined once. */
 static uint32_t
 furthest_copy(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
 	uint32_t i, uint32_t only, const struct acc_fold_layout *l,
 	const struct acc_fold_stat *want, struct acc_fold_stat *whole)
 {
+	struct acc_fold_stat *const all = f->part;
+	struct fold_mesh one = f->mesh;
 	double most = -1;
 	uint32_t which = only == FOLD_NONE ? 0 : only;
-	for (uint32_t of = 0; of < f->mesh.zip; of++) {
+	const bool has = acc_fold_gather(f, &f->mesh, t, v, i);
+	for (uint32_t d = 0; d < one.n; d++)
+		if (l->at[d].kind == ACC_REPLICATE) {
+			one.zip /= one.size[d];
+			one.size[d] = 1;
+		}
+	f->part = all + f->mesh.zip;
+	for (uint32_t of = 0; of < f->mesh.zip && has; of++) {
 		struct acc_fold_stat w;
-		if (in_copy(&f->mesh, l, 0, of) != of || (only != FOLD_NONE && of != only) ||
-			!acc_fold_gather(f, &f->mesh, t, v, i))
+		if (in_copy(&f->mesh, l, 0, of) != of || (only != FOLD_NONE && of != only))
 			continue;
-		for (uint32_t r = 0; r < f->mesh.zip; r++)
-			f->part[r] = f->part[in_copy(&f->mesh, l, r, of)];
-		if (!acc_fold_by_layout(f, &f->mesh, l, INFINITY, &w) ||
+		for (uint32_t k = 0; k < one.zip; k++)
+			f->part[k] = all[of + spread(&f->mesh, &one, k)];
+		if (!acc_fold_by_layout(f, &one, l, INFINITY, &w) ||
 			!(acc_fold_distance(&w, want) > most))
 			continue;
 		most = acc_fold_distance(&w, want);
 		which = of;
 		*whole = w;
 	}
-	acc_fold_gather(f, &f->mesh, t, v, i);
+	f->part = all;
 	return which;
 }
 

@@ -299,11 +299,11 @@ count_ranks(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
 	return 1;
 }
 
-/* For the parts of a tensor. */
+/* For the parts of a tensor, and behind them for those of one copy, each with what its axes join. */
 static int
 make_room(struct acc_fold *f, uint32_t ranks, uint32_t micro, struct acc_err *e)
 {
-	f->part = calloc(2 * (size_t)ranks * micro + 2, sizeof *f->part);
+	f->part = calloc((ACC_MESH_DIMS + 2) * (size_t)ranks * micro + 2, sizeof *f->part);
 	return f->part == NULL ? acc_nomem(e) : 0;
 }
 

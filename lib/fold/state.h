@@ -44,7 +44,7 @@ struct acc_fold {
 	uint32_t norder;
 	size_t order_cap;
 	struct acc_ids by_order;
-	struct acc_fold_stat *part; /* room for the parts of a tensor, twice */
+	struct acc_fold_stat *part; /* room for the parts of a tensor, see find.c */
 	struct acc_roots *roots;    /* of both sides' files; NULL: statistics alone */
 	struct fold_sight
 		*sight; /* of each tensor of a virtual call, in order; NULL: statistics alone */
