@@ -540,6 +540,65 @@ broken() { # device, bench
 	row optimizer '.bad == "error"'
 }
 
+@test "optimizers of MindSpore: what their defaults are, and torch's are not" {
+	ms() { # optimizer, further keys
+		yaml 'param_init_type: float32' 'compute_dtype: float32' >ms.yaml
+		printf 'parallel_config: {data_parallel: 1}\nlr_schedule: {type: ConstantWarmUpLR}\noptimizer: {type: %s, learning_rate: 0.001%s}\n' "$@" >>ms.yaml
+	}
+	hf() { # optimizer, further keys
+		echo "{\"optim\": \"$1\", \"learning_rate\": 0.001$2, \"lr_scheduler_type\": \"constant\", \"max_grad_norm\": 0, \"num_train_epochs\": 1, \"per_device_train_batch_size\": 1}" >hf.json
+	}
+	hf adamw_torch
+	for type in AdamWeightDecay FP32StateAdamWeightDecay fused_adamw; do
+		ms $type ''
+		sides 1 ms.yaml -- hf.json
+		row adam_bias_correction '.bad == "error" and ."a.value" == "false" and (.why | tostring | contains("AdamWeightDecay has none"))'
+		row adam_eps '.bad == "error" and ."a.value" == "1e-06" and ."a.given" == "default of MindFormers" and ."b.value" == "1e-08"'
+		none optimizer
+	done
+	# Where it is given, no word of the default.
+	ms AdamWeightDecay ', eps: 1e-8'
+	sides 1 ms.yaml -- hf.json
+	none adam_eps
+	ms AdamW ''
+	sides 0 ms.yaml -- hf.json
+	none adam_bias_correction
+	none adam_eps
+	# nn.Adam decays otherwise, where it does.
+	ms Adam ''
+	sides 0 ms.yaml -- hf.json
+	none optimizer
+	ms Adam ', weight_decay: 0.1'
+	hf adamw_torch ', "weight_decay": 0.1'
+	sides 1 ms.yaml -- hf.json
+	row optimizer '.bad == "error" and ."a.value" == "Adam" and ."b.value" == "adamw"'
+	none weight_decay
+	echo '{"train_batch_size": 1, "zero_optimization": {"stage": 1}, "optimizer": {"type": "Adam", "params": {"lr": 1e-3, "weight_decay": 0.1, "bias_correction": false}}}' >ds.json
+	ms AdamWeightDecay ', eps: 1e-8, weight_decay: 0.1'
+	sides 0 ms.yaml -- ds.json
+	none adam_bias_correction
+	# SGD, RMSProp, Adagrad.
+	ms Momentum ', momentum: 0.9'
+	hf sgd
+	sides 1 ms.yaml -- hf.json
+	row sgd_momentum '.bad == "error" and ."a.value" == "0.9" and ."b.value" == "0"'
+	none optimizer
+	none adam_bias_correction
+	ms SGD ''
+	sides 0 ms.yaml -- hf.json
+	ms RMSProp ''
+	hf rmsprop
+	sides 1 ms.yaml -- hf.json
+	row rmsprop_alpha '.bad == "error" and ."a.value" == "0.9" and ."b.value" == "0.99"'
+	row rmsprop_eps '.bad == "error" and ."a.value" == "1e-10" and ."b.value" == "1e-08"'
+	ms RMSProp ', decay: 0.99, epsilon: 1e-8'
+	sides 0 ms.yaml -- hf.json
+	ms Adagrad ''
+	hf adagrad
+	sides 1 ms.yaml -- hf.json
+	row adagrad_start '.bad == "error" and ."a.value" == "0.1" and ."b.value" == "0"'
+}
+
 @test "versions that are not released together are told: MindSpore, torch_npu, CANN, driver" {
 	check() { # CANN, driver, package==version...
 		printf 'ASCEND_TOOLKIT_HOME=/usr/local/Ascend/ascend-toolkit/%s\nHOME=/root\nPATH=/bin\n' "$1" >v.env
