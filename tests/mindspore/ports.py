@@ -28,9 +28,11 @@ import ports_seventh  # noqa: E402
 import ports_sixth  # noqa: E402
 import ports_tenth  # noqa: E402
 import ports_third  # noqa: E402
+import ports_thirteenth  # noqa: E402
 import ports_twelfth  # noqa: E402
 
-MORE = (ports_judge, ports_third, ports_fourth, ports_sixth, ports_seventh, ports_eighth, ports_ninth, ports_tenth, ports_eleventh, ports_twelfth)
+MORE = (ports_judge, ports_third, ports_fourth, ports_sixth, ports_seventh, ports_eighth, ports_ninth, ports_tenth, ports_eleventh, ports_twelfth,
+        ports_thirteenth)
 UNIT = re.compile(r"[\d,.e+-]+ eps of \w+")  # no argument
 
 # port: (set, what goes in, train, {fault: (kernels, words)})
