@@ -393,6 +393,26 @@ is_primitive(const struct acc_call *k, int side)
 	return k->key[side] != NULL && strncmp(k->key[side], "Primitive.", 10) == 0;
 }
 
+/* Of kernels that make up one call of the bench, is it another operator? Of a variance, which is the square of a
+ * deviation, it is not: what the two divide by is the same argument. 1, 0, or < 0. */
+static int
+is_part(struct scan *s, uint32_t call)
+{
+	static const struct acc_str name = {"unbiased", 8};
+	const struct acc_call *k = &s->c->call[call];
+	struct acc_rec *r;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &s->c->item[i];
+		if (it->call != call || it->sides != 3 || !acc_is_output(it))
+			continue;
+		const int rc = acc_case_record(s->c, it, &r, s->e);
+		return rc < 0 ? rc
+			      : acc_op_default(acc_get_text(r, "a.", "op"), name).n == 0 ||
+					acc_op_default(acc_get_text(r, "b.", "op"), name).n == 0;
+	}
+	return 1;
+}
+
 /* What both sides make is right for what they were given, the tensors that they were given agree, and what
  * they make does not: then the arguments are others. One that one side alone gives is it. */
 static int
@@ -401,8 +421,9 @@ judge_alone_args(struct scan *s, uint32_t call, double worst, const struct given
 	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
 	struct acc_recorded how;
-	if (g->unseen || g->inner || acc_call_is_fused(s->c, call) || k->cls == ACC_OP_RANDOM)
-		return 0;
+	const int part = acc_call_is_fused(s->c, call) ? is_part(s, call) : 0;
+	if (part < 0 || g->unseen || g->inner || part > 0 || k->cls == ACC_OP_RANDOM)
+		return part < 0 ? part : 0;
 	const bool little = worst < LIMIT_NAMED_ARG, itself = acc_differs_by_itself(s, call);
 	if (little && !itself)
 		return 0;
