@@ -58,6 +58,7 @@ static const struct acc_default rows[] = {
 	{MINDSPORE, "nn.AvgPool2d", "avg_pool2d", "stride", "1"},
 	/* Its epsilon, 1e-4, is of the square. */
 	{MINDSPORE, "ops.L2Normalize", "normalize", "eps", "0.01"},
+	{MINDSPORE, "ops.ResizeBilinearV2", "interpolate", "half_pixel_centers", "False"},
 	{MINDSPORE, "ops.LRN", "local_response_norm", "beta", "0.5"},
 	{MINDSPORE, "nn.AdamWeightDecay", "adam adamw", "eps", "1e-06"},
 	{MINDSPORE, "nn.AdamWeightDecay", "adamw", "weight_decay", "0.0"},

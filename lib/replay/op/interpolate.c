@@ -16,6 +16,7 @@ struct resampling {
 	const struct acc_dense *x;
 	enum mode mode;
 	bool corners;
+	bool edge; /* pixels are points at their left edges, as of older frameworks, and not at their middles */
 	uint32_t nd;
 	double factor[3]; /* 0: not given */
 	struct taps t[3];
@@ -33,11 +34,13 @@ read_mode(struct acc_replay *r, struct resampling *s)
 		{"linear", LINEAR, 1}, {"bilinear", LINEAR, 2}, {"trilinear", LINEAR, 3},
 		{"bicubic", CUBIC, 2}, {"area", AREA, 0}};
 	struct acc_str text = ACC_STR("nearest");
-	bool antialias = false;
+	bool antialias = false, half = true; /* MindSpore's and TensorFlow's word for it */
 	if (acc_arg_text(r, "mode", &text) < 0 ||
 		acc_arg_bool(r, "align_corners", &s->corners) < 0 ||
-		acc_arg_bool(r, "antialias", &antialias) < 0)
+		acc_arg_bool(r, "antialias", &antialias) < 0 ||
+		acc_arg_bool(r, "half_pixel_centers", &half) < 0)
 		return ACC_EUNSUP;
+	s->edge = !half;
 	if (antialias)
 		return acc_cannot(r, "it smooths before resampling");
 	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
@@ -115,7 +118,7 @@ tap(struct acc_replay *r, const struct resampling *s, const struct taps *t, doub
 			return acc_cannot(r, "a position lies between two elements");
 		return 0;
 	}
-	double x = s->corners ? pos * ratio : (pos + 0.5) * ratio - 0.5;
+	double x = s->corners || s->edge ? pos * ratio : (pos + 0.5) * ratio - 0.5;
 	if (s->mode == LINEAR) {
 		x = x < 0 ? 0 : x;
 		at[0] = within(x, t->in);
@@ -260,7 +263,7 @@ const struct acc_op acc_ops_interpolate[] = {
 		.rounding = ACC_FEW,
 		.flags = ACC_TELLS_STEPS,
 		.sig = "input:block size scale_factor mode align_corners recompute_scale_factor "
-		       "antialias",
+		       "antialias half_pixel_centers",
 		.eval = interpolate,
 		.blocks = planes},
 	{.names = NULL},
