@@ -393,15 +393,18 @@ is_primitive(const struct acc_call *k, int side)
 	return k->key[side] != NULL && strncmp(k->key[side], "Primitive.", 10) == 0;
 }
 
-/* Of kernels that make up one call of the bench, is it another operator? Of a variance, which is the square of a
- * deviation, it is not: what the two divide by is the same argument. 1, 0, or < 0. */
+/* Of kernels that make up one call of another framework, is it another operator than that? Of a variance, which is the
+ * square of a deviation, it is not: what the two divide by is the same argument. 1, 0, or < 0. */
 static int
 is_part(struct scan *s, uint32_t call)
 {
 	static const struct acc_str name = {"unbiased", 8};
 	const struct acc_call *k = &s->c->call[call];
+	struct acc_recorded how;
 	struct acc_rec *r;
-	for (uint32_t i = k->first; i <= k->last; i++) {
+	if (acc_recorded(s->c, k, &how, s->e) < 0)
+		return s->e->code;
+	for (uint32_t i = k->first; i <= k->last && !how.framework; i++) {
 		const struct acc_item *it = &s->c->item[i];
 		if (it->call != call || it->sides != 3 || !acc_is_output(it))
 			continue;
