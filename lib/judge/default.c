@@ -73,28 +73,11 @@ acc_same_axis(struct scan *s, uint32_t call, const struct acc_item *arg)
 		true, (uint32_t)ndim);
 }
 
-/* Does one word of the operator's signature, as beta|delta, have both names? */
+/* Are these two names of one argument of the operator? */
 static bool
 is_alias(struct acc_str op, struct acc_str x, struct acc_str y)
 {
-	const struct acc_op *row = acc_op_find(op);
-	const char *p = row == NULL ? "" : row->sig;
-	if (acc_str_eq(x, y))
-		return true;
-	for (uint32_t n; *p != '\0'; p += n + (p[n] == ' ')) {
-		uint32_t has = 0;
-		n = (uint32_t)strcspn(p, " ");
-		for (uint32_t i = 0, len; i < n; i += len + 1) {
-			len = (uint32_t)strcspn(p + i, " |:");
-			const struct acc_str one = {p + i, len};
-			has |= acc_str_eq(one, x) ? 1U : acc_str_eq(one, y) ? 2U : 0U;
-			if (p[i + len] != '|')
-				break;
-		}
-		if (has == 3)
-			return true;
-	}
-	return false;
+	return acc_str_eq(acc_default_name(op, x), acc_default_name(op, y));
 }
 
 /* What torch has where the argument of this name is not given; empty: not known. */
@@ -208,19 +191,46 @@ acc_judge_defaults(struct scan *s, uint32_t call, double worst)
 	return rc > 0 ? acc_suspect_argument(s, item, fmin(LIMIT_CERTAIN, worst), INFINITY) : rc;
 }
 
+/* What engines call arguments that mean the same of whatever operator, and torch; how much is padded does not. */
+static const struct {
+	const char *names, *torch;
+} spelled[] = {
+	{"epsilon variance_epsilon", "eps"},
+	{"axis axes dimension dimensions", "dim"},
+	{"keepdims keep_dims", "keepdim"},
+	{"strides", "stride"},
+	{"dilations", "dilation"},
+	{"group", "groups"},
+	{"kernel_shape", "kernel_size"},
+};
+
 struct acc_str
 acc_default_name(struct acc_str op, struct acc_str pos)
 {
 	const struct acc_op *row = acc_op_find(op);
-	int64_t at;
-	if (row == NULL || !acc_str_int(pos, &at))
-		return pos;
-	const char *p = row->sig;
-	for (; at > 0 && *p != '\0'; at--) {
+	int64_t at = -1;
+	const bool place = acc_str_int(pos, &at);
+	/* A word of the signature has all names of one argument, as beta|delta, torch's first. */
+	for (const char *p = row == NULL ? "" : row->sig; *p != '\0'; p += strspn(p, " ")) {
+		p += *p == '*';
+		const struct acc_str first = {p, (uint32_t)strcspn(p, " |:")};
+		bool is = place && at-- == 0;
+		for (uint32_t n = first.n; !place && !is; n = (uint32_t)strcspn(++p, " |:")) {
+			is = acc_str_eq((struct acc_str){p, n}, pos);
+			p += n;
+			if (*p != '|')
+				break;
+		}
+		if (is)
+			return first;
 		p += strcspn(p, " ");
-		p += strspn(p, " ");
 	}
-	return (struct acc_str){p, (uint32_t)strcspn(p, " |:")};
+	if (place)
+		return row == NULL ? pos : (struct acc_str){"", 0};
+	for (size_t i = 0; i < sizeof spelled / sizeof *spelled; i++)
+		if (acc_word_in(spelled[i].names, pos))
+			return acc_str(spelled[i].torch);
+	return pos;
 }
 
 const char *

@@ -133,7 +133,7 @@ int acc_substitute_apart(struct scan *s, uint32_t *chosen, struct acc_err *e);
 int acc_say_reduced(struct scan *s, uint32_t *call, struct acc_err *e);
 /* Loss scaling multiplies by a power of two, 128 at least, and divides behind the backward pass: is this one, to `off` of it? */
 bool acc_is_loss_scale(double times, double off);
-/* What torch calls the argument at a place: by its number in the signature, or as it is. */
+/* What torch calls an argument: by its number in the signature, by another of its names, or as it is. */
 struct acc_str acc_default_name(struct acc_str op, struct acc_str pos);
 /* Is it what torch's function has at that place, or by that name, where it is not given? */
 bool acc_is_usual(struct acc_str op, struct acc_str pos, const struct acc_val *v);
