@@ -81,6 +81,53 @@ judged() { # engine, bench, call
 	run -2 --separate-stderr accdump-read cut
 }
 
+@test "an engine's name of an argument is torch's: told in f32; in 16 bits where the call is wrong by the bench's value" {
+	/usr/bin/python3 -c 'import numpy' || skip "no numpy"
+	PYTHONPATH=$ROOT/python /usr/bin/python3 - <<-'END'
+		import numpy as np
+		from accengine import Recording
+		def run(folder, engine, low, eps=1e-5):
+		    r, h = np.random.default_rng(5), lambda v: v.astype("f2" if low else "f4")
+		    onnx, x, name = engine.startswith("onnx"), h(r.standard_normal((3, 8, 32))), "x"
+		    with Recording(folder, engine) as rec:
+		        for i in range(4):
+		            g, b, w, c = (h(v) for v in (1 + .2 * r.standard_normal(32), .2 * r.standard_normal(32), r.standard_normal((32, 32)) / 6, r.standard_normal(32) / 4))
+		            e, f = eps if i == 1 else 1e-5, x.astype("f8")
+		            y = h((f - f.mean(-1, keepdims=True)) / np.sqrt(f.var(-1, keepdims=True) + e) * g + b)
+		            p = f"l{i}."
+		            put = [(name, x), (p + "g", g), (p + "b", b)]
+		            if onnx:
+		                rec.node("LayerNormalization", {p + "norm": y}, put, {"axis": -1, "epsilon": float(np.float32(e))})
+		            else:
+		                rec.node("layer_norm", {p + "norm": y}, [put[0], None, *put[1:], e])
+		            z = h(y.astype("f8") @ w.astype("f8").T)
+		            if onnx:
+		                rec.node("MatMul", {p + "mm": z}, [p + "norm", (p + "w", w.T.copy())])
+		                z = h(z.astype("f8") + c)
+		                rec.node("Add", {p + "fc": z}, [p + "mm", (p + "c", c)])
+		            else:
+		                z = h(z.astype("f8") + c)
+		                rec.node("linear", {p + "fc": z}, [p + "norm", (p + "w", w), (p + "c", c)])
+		            f = z.astype("f8")
+		            t = h(f / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (f + 0.044715 * f ** 3))))
+		            rec.node("Gelu" if onnx else "gelu", {p + "act": t}, [p + "fc"], {"approximate": "tanh"})
+		            x = h(x.astype("f8") + t)
+		            name = p + "sum"
+		            rec.node("Add" if onnx else "add", {name: x}, [put[0][0], p + "act"])
+		for low in "", "16":
+		    run("bench" + low, "pytorch 2.15.0", low)
+		    run("device" + low, "onnxruntime 1.32.0", low)
+		    run("wrong" + low, "onnxruntime 1.32.0", low, 1e-2)
+	END
+	run -1 accdiff wrong bench
+	[[ $output == *$'\n\n'"l1.norm: keyword epsilon is 0.00999999977"*" on the device and 1e-05 on the bench; "* ]]
+	run -0 accdiff device16 bench16
+	run -1 accdiff wrong16 bench16
+	[[ $output == *"l1.norm: keyword epsilon is 0.00999999977"*" on the device and 1e-05 on the bench; "* && $output != *"rounding hides"* ]]
+	run -0 accdiff --no-rule=equal_argument wrong16 bench16
+	[[ $output == *"rounding hides what it does"* ]]
+}
+
 @test "whatever an engine hands over is recorded: bytes the other way round, dtypes without numbers, numbers beyond 64 bits" {
 	/usr/bin/python3 -c 'import numpy' || skip "no numpy"
 	PYTHONPATH=$ROOT/python /usr/bin/python3 - <<-'END'

@@ -493,6 +493,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_say_reduced(&s, &stretch.call, e);
 	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL && stretch.call == ACC_NOCALL)
 		rc = acc_say_unfed(&s, &stretch.call, e);
+	if (rc == 0 && i == ACC_NOCALL && out == ACC_NOCALL)
+		rc = acc_shown_argument(&s, &i);
 	if (rc > 0) {
 		named = &stretch;
 		i = out = ACC_NOCALL;

@@ -50,6 +50,9 @@ double acc_end_limit(double unit, uint32_t calls);
 int acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e);
 
 /* --- quiet.c --- */
+/* Where nothing else is named: the first call that is right by its own value of an argument that has a default, and wrong
+ * by the bench's, becomes a suspect, *chosen. 0 or < 0. */
+int acc_shown_argument(struct scan *s, uint32_t *chosen);
 /* The warning about arguments that differ, where nothing is named and no output is off by more than rounding explains. */
 int acc_say_quiet(struct scan *s, struct acc_err *e);
 
