@@ -764,7 +764,7 @@ MaxPool null its recorded output does not have the shape that its inputs give" ]
 	[[ $output == *$'\n\n'"00003-gemm_2: output 0 is off"* ]]
 }
 
-@test "ONNX' indices of a maximum are the tensor's, aten's batch norm has its weight first: both are recomputed" {
+@test "ONNX' indices of a maximum are the tensor's, aten's norms have their weight first: all are recomputed" {
 	mkdir device
 	/usr/bin/python3 - <<-'END'
 		import json
@@ -788,11 +788,14 @@ MaxPool null its recorded output does not have the shape that its inputs give" ]
 		put("top", numpy.take_along_axis(parts, at, -1)[..., 0], pos=0, **pool)
 		put("index", numpy.take_along_axis(where, at, -1)[..., 0], pos=1, **pool)
 		put("norm", y, pos=0, op="aten.batch_norm.default", name="norm", attrs={"eps": 1e-5}, **{"in": ["x", "w", "b", "m", "v"]})
+		z = ((x - x.mean((2, 3), keepdims=True)) / numpy.sqrt(x.var((2, 3), keepdims=True) + numpy.float32(1e-2)) * every(w) + every(b)).astype("f4")
+		put("aten", z, pos=0, op="aten.instance_norm.default", name="aten", attrs={"eps": 1e-2}, **{"in": ["x", "w", "b"]})
+		put("onnx", z, pos=0, op="InstanceNormalization", name="onnx", attrs={"epsilon": 1e-2}, **{"in": ["x", "w", "b"]})
 		with open("device/manifest.jsonl", "w") as f:
 		    f.writelines(json.dumps(q) + "\n" for q in rows)
 	END
 	run -0 bash -c 'accdump-read device | accaudit | accfmt -f json | jq -c "select(.\"audit.ok\" != null) | .\"audit.ok\""'
-	[ "$output" = $'true\ntrue\ntrue' ]
+	[ "$output" = $'true\ntrue\ntrue\ntrue\ntrue' ]
 }
 
 @test "arrays alone, with ways around a fault: the call is named, though what agrees stands behind it" {

@@ -41,9 +41,10 @@ search(struct acc_str op)
 {
 	struct acc_str name = of_engine(acc_op_name(op)), own = own_name(op, name);
 	const struct acc_op *found = NULL;
-	/* Its weight and bias come first, torch.nn.functional's last. */
-	if (acc_str_is(name, "batch_norm") && acc_str_starts(op, "aten"))
-		return search(acc_str("native_batch_norm"));
+	/* Their weight and bias come first, torch.nn.functional's last. */
+	const bool batch = acc_str_is(name, "batch_norm");
+	if ((batch || acc_str_is(name, "instance_norm")) && acc_str_starts(op, "aten"))
+		return search(acc_str(batch ? "native_batch_norm" : "InstanceNormalization"));
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		for (const struct acc_op *row = tables[i]; row->names != NULL; row++) {
 			if (acc_word_in(row->names, name))

@@ -455,6 +455,10 @@ const struct acc_op acc_ops_norm[] = {
 		"input:block running_mean running_var weight:block bias:block "
 		"use_input_stats momentum eps",
 		channel_norm, channel_blocks, INSTANCE),
+	NORM("InstanceNormalization",
+		"input:block weight:block bias:block running_mean running_var "
+		"use_input_stats momentum eps|epsilon",
+		channel_norm, channel_blocks, INSTANCE),
 	NORM("group_norm GroupNorm", "input:block num_groups weight:block bias:block eps",
 		channel_norm, channel_blocks, GROUP),
 	NORM("local_response_norm", "input:block size alpha beta k", response_norm, response_blocks,
