@@ -83,7 +83,8 @@ judged() { # engine, bench, call
 
 @test "an engine's name of an argument is torch's: told in f32; in 16 bits where the call is wrong by the bench's value" {
 	/usr/bin/python3 -c 'import numpy' || skip "no numpy"
-	PYTHONPATH=$ROOT/python /usr/bin/python3 - <<-'END'
+	export PYTHONPATH=$ROOT/python
+	/usr/bin/python3 - <<-'END'
 		import numpy as np
 		from accengine import Recording
 		def run(folder, engine, low, eps=1e-5):
@@ -122,10 +123,46 @@ judged() { # engine, bench, call
 	run -1 accdiff wrong bench
 	[[ $output == *$'\n\n'"l1.norm: keyword epsilon is 0.00999999977"*" on the device and 1e-05 on the bench; "* ]]
 	run -0 accdiff device16 bench16
+	# What records no arguments does not say that they are torch's.
+	mkdir hooks
+	/usr/bin/python3 - <<-'END'
+		import numpy as np
+		from accengine import Recording
+		r = np.random.default_rng(7)
+		x = (r.standard_normal((4, 16)) / 30).astype("f4")
+		f = x.astype("f8")
+		y = ((f - f.mean(-1, keepdims=True)) / np.sqrt(f.var(-1, keepdims=True) + 1e-3)).astype("f4")
+		with Recording("engine", "onnxruntime 1.32.0") as rec:
+		    rec.node("LayerNormalization", {"norm": y}, [("x", x), ("w", np.ones(16, "f4"))], {"axis": -1, "epsilon": 1e-3})
+		    rec.node("Relu", {"end": np.maximum(y, 0)}, ["norm"])
+		for i, (name, a, b) in enumerate((("norm", x, y), ("end", y, np.maximum(y, 0)))):
+		    np.save(f"hooks/{i:05}-{name}-in.0.npy", a)
+		    np.save(f"hooks/{i:05}-{name}-out.0.npy", b)
+	END
+	run -0 accdiff engine hooks
+	[[ $output != *"rounding hides"* ]]
 	run -1 accdiff wrong16 bench16
 	[[ $output == *"l1.norm: keyword epsilon is 0.00999999977"*" on the device and 1e-05 on the bench; "* && $output != *"rounding hides"* ]]
 	run -0 accdiff --no-rule=equal_argument wrong16 bench16
 	[[ $output == *"rounding hides what it does"* ]]
+}
+
+@test "how an engine lists a window's sizes is no other argument" {
+	/usr/bin/python3 -c 'import numpy' || skip "no numpy"
+	PYTHONPATH=$ROOT/python /usr/bin/python3 - <<-'END'
+		import numpy as np
+		from accengine import Recording
+		r = np.random.default_rng(6)
+		x, w = r.standard_normal((1, 3, 8)).astype("f4"), r.standard_normal((4, 3, 3)).astype("f4")
+		p = np.pad(x.astype("f8"), ((0, 0), (0, 0), (1, 1)))
+		y = np.stack([np.einsum("bij,oij->bo", p[:, :, 2 * k:2 * k + 3], w.astype("f8")) for k in range(4)], 2).astype("f4")
+		for side, op, attrs in (("device", "Conv", {"strides": [2], "pads": [1, 1], "dilations": [1], "group": 1}), ("bench", "conv1d", {"stride": [2], "padding": [1]})):
+		    with Recording(side, ("onnxruntime 1.32.0" if op == "Conv" else "pytorch 2.15.0")) as rec:
+		        rec.node(op, {"c": y}, [("x", x), ("w", w)], attrs)
+		        rec.node("Relu" if op == "Conv" else "relu", {"r": np.maximum(y, 0)}, ["c"])
+	END
+	run -0 accdiff device bench
+	[[ $output != *"rounding hides"* ]]
 }
 
 @test "whatever an engine hands over is recorded: bytes the other way round, dtypes without numbers, numbers beyond 64 bits" {
