@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import skips
+import speech
 
 HIDDEN, HEADS, LAYERS, TOKENS = 64, 4, 3, 12
 
@@ -303,7 +304,7 @@ class Unet(nn.Module):
 
 
 MODELS = {"llama": lambda: Decoder(False), "qwen": lambda: Decoder(True), "bert": Bert, "vit": Vit, "cnn": Cnn, "gpt": Gpt, "mixer": Mixer, "tcn": Tcn,
-          "moe": Moe, "unet": Unet, **skips.MODELS}
+          "moe": Moe, "unet": Unet, **skips.MODELS, **speech.MODELS}
 
 
 def make(name, seed=0):
@@ -316,7 +317,7 @@ def make(name, seed=0):
         for p in ("weight", "bias"):
             if isinstance(f, (nn.LayerNorm, nn.BatchNorm2d)):
                 getattr(f, p).data.add_(0.2 * torch.randn_like(getattr(f, p)))
-    x = torch.randint(0, 100, (2, TOKENS)) if name not in ("vit", "cnn", "mixer", "unet", *skips.MODELS) else torch.randn(2, 3, *((8, 8) if name == "cnn" else (16, 16)))
+    x = torch.randint(0, 100, (2, TOKENS)) if name not in ("vit", "cnn", "mixer", "unet", *skips.MODELS, *speech.MODELS) else torch.randn(2, 3, *((8, 8) if name == "cnn" else (16, 16)))
     return m, x
 
 
@@ -359,6 +360,8 @@ def break_it(m, name, fault):
         return None
     if name in skips.MODELS:
         return skips.break_it(m, name, fault)
+    if name in speech.MODELS:
+        return speech.break_it(m, name, fault)
     if name == "unet":
         at = {"corners": 3, "order": 3, "pool": 1, "groups": 1, "eps": 2, "bias": 3, "doubled": 4, "padding": 2}.get(fault)
         if fault == "swapped":
@@ -447,7 +450,7 @@ def break_it(m, name, fault):
     return None
 
 
-KEPT = {"nets": ["gpt", "mixer", "tcn", "moe", "unet", *skips.MODELS], "faults": ["lost", "shift", "turned", "flip", "future", "residual", "leaky", "gain", "dilation",
+KEPT = {"nets": ["gpt", "mixer", "tcn", "moe", "unet", *skips.MODELS, *speech.MODELS], "faults": ["lost", "shift", "turned", "flip", "future", "residual", "leaky", "gain", "dilation",
                                                          "unscaled", "cap", "distance", "window", "unnormed", "expert",
                                                          "corners", "order", "pool", "groups", "doubled", "swapped", *skips.FAULTS]}
 FAULTS = ["eps", "rope", "mask", "scale", "rows", "bias", "gelu", "half", "swap", "padding", "act"] + KEPT["faults"]

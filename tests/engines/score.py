@@ -40,7 +40,7 @@ def verdict(path, bench, swap):
 
 def layer(place):
     """A block; of the CNN what is folded into one, or the next that is there: a|b."""
-    return re.match(r"layers\.\d+|[\w|]+", place).group().replace(".", r"\.")
+    return re.match(r"(layers|encoder)\.\d+|[\w|]+", place).group().replace(".", r"\.")
 
 
 def main():
