@@ -72,9 +72,14 @@ acc_trial_open(struct acc_trial *t, struct acc_audit_job *j, const struct acc_op
 	t->r.nrec = n;
 	if (n == 0)
 		return acc_cannot(&t->r, "no output was recorded");
-	for (uint32_t i = 0; i < n; i++)
-		if (rec[i].v == NULL && rec[i].n > ACC_MAX_UNSEEN)
+	for (uint32_t i = 0; i < n; i++) {
+		/* Of a record that does not hold together the shape is known, and no element: room is made for none. */
+		uint64_t whole = 0;
+		if (rec[i].v == NULL &&
+			(rec[i].n > ACC_MAX_UNSEEN ||
+				!acc_count(rec[i].shape, rec[i].ndim, &whole) || whole != rec[i].n))
 			return acc_cannot(&t->r, "its output was recorded without data");
+	}
 	return 0;
 }
 
