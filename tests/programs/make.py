@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Records pairs of small programs that are equal up to rewriting, and pairs that are not.
 
-Usage: make.py FOLDER [--half teach|held] [--seed N] [--groups G,...] [--more|--third|--fourth|--fifth|--sixth|--real]
+Usage: make.py FOLDER [--half teach|held] [--seed N] [--groups G,...] [--more|--third|--fourth|--fifth|--sixth|--real|--real-more]
                [--only NAME,...] [--msprobe N] [--sixteen N] [--jobs N]
 
 Groups: exchange (an operator or a loss in another's place) and rewriting (a formula of the same value), see ops.py;
 clean and fault (networks as two frameworks' users write them, right, and with one statement of the port wrong), see
 ports.py; of --more, those of more_ops.py and more_ports.py; of --third to --sixth the networks of third_ports.py to
-sixth_ports.py; of --real the same networks in packages that know nothing of each other (real_ports.py); hf (models of
-transformers with eager and with fused attention, and experts in three ways: all right).
+sixth_ports.py; of --real and --real-more the same networks in packages that know nothing of each other
+(real_ports.py, more_real_ports.py); hf (models of transformers with eager and with fused attention, and experts in
+three ways: all right).
 Each pair is made both ways: each side is the device once. One of --sixteen pairs (4) is of 16 bits, too, on both
 sides; one of --msprobe (5) is recorded by msprobe's own recorder, too, if it is there; else by accrecord.
 A name belongs to one half, by its hash. Teach is to look at; of held, look at the table alone.
@@ -40,6 +41,7 @@ import torch.nn.functional as F  # noqa: E402
 import ops  # noqa: E402
 import more_ops  # noqa: E402
 import more_ports  # noqa: E402
+import more_real_ports  # noqa: E402
 import fifth_ports  # noqa: E402
 import fourth_ports  # noqa: E402
 import ports  # noqa: E402
@@ -49,6 +51,7 @@ import third_ports  # noqa: E402
 
 DOMAIN = {"any": lambda h: h, "positive": lambda h: F.softplus(h) + 0.2, "unit": torch.sigmoid}
 MARK = ", in site, "
+PACKAGES = {**real_ports.FAMILIES, **more_real_ports.FAMILIES}
 FAMILIES = {**ports.FAMILIES, **more_ports.FAMILIES, **third_ports.FAMILIES, **fourth_ports.FAMILIES, **fifth_ports.FAMILIES, **sixth_ports.FAMILIES}
 
 
@@ -123,7 +126,7 @@ def program(family, port, fault, wrong, dtype):
 
 def real(name, port, fault, wrong, dtype):
     """A network of real_ports.py: one side's package or the other's."""
-    bench, device, faults, _ = real_ports.FAMILIES[name]
+    bench, device, faults, _ = PACKAGES[name]
     model, run = bench()
     at = faults[fault][0] if fault else None
     if port:
@@ -176,7 +179,7 @@ def hf(name, way, dtype):
 def cases(groups, which, dtype, seed):
     both = []
     module, families = {"first": (ops, ports.FAMILIES), "more": (more_ops, more_ports.FAMILIES), "third": (None, third_ports.FAMILIES), "fourth": (None, fourth_ports.FAMILIES),
-                        "fifth": (None, fifth_ports.FAMILIES), "sixth": (None, sixth_ports.FAMILIES), "real": (None, {})}[which]
+                        "fifth": (None, fifth_ports.FAMILIES), "sixth": (None, sixth_ports.FAMILIES), "real": (None, {}), "real-more": (None, {})}[which]
     for group, table, clean in (("exchange", "EXCHANGES", False), ("rewriting", "REWRITINGS", True)):
         for name in getattr(module, table, ()):
             both.append((group, name, *(lambda s, t=table, n=name, i=i: formula(module, t, n, i, s, dtype) for i in (0, 1)), clean))
@@ -188,7 +191,7 @@ def cases(groups, which, dtype, seed):
         for fault in faults:
             both.append(("fault", f"{name}-{fault}", lambda s, n=name, f=fault: program(n, True, f, True, dtype),
                          lambda s, n=name, f=fault: program(n, False, f, False, dtype), False))
-    for name, (_, _, faults, package) in (real_ports.FAMILIES if which == "real" else {}).items():
+    for name, (_, _, faults, package) in {"real": real_ports.FAMILIES, "real-more": more_real_ports.FAMILIES}.get(which, {}).items():
         if importlib.util.find_spec(package) is None:
             print(f"no {package}: not {name}")
             continue
@@ -313,6 +316,7 @@ def main():
     p.add_argument("--fifth", dest="which", action="store_const", const="fifth")
     p.add_argument("--sixth", dest="which", action="store_const", const="sixth")
     p.add_argument("--real", dest="which", action="store_const", const="real")
+    p.add_argument("--real-more", dest="which", action="store_const", const="real-more")
     p.add_argument("--only")
     p.add_argument("--sixteen", type=int, default=4)
     p.add_argument("--msprobe", type=int, default=5)
