@@ -129,10 +129,10 @@ told() {
 	pair() { gunzip -c "$DATA/unlike/$1-pairs.acc.gz" >pairs; }
 	says() { accfirstbad --no-audit "$@" pairs | accfmt --json | jq -c 'select(.kind == "finding" and .witness != null) | [.what, .rule, .witness, .confidence]'; }
 	pair vit-ddof
-	[[ $(says) == '["culprit","program","parted_programs",0.78'*']' ]]
+	[[ $(says) == '["culprit","program","parted_programs",0.83'*']' ]]
 	[ -z "$(says --no-rule=parted_programs | grep parted)" ]
 	accfirstbad --no-audit --no-rule=parted_programs pairs | accfmt | grep -qF "switched off: parted_programs"
-	[ "$(says --doubt=parted_programs | grep parted)" = '["warning","doubt","parted_programs",0.7875]' ]
+	[ "$(says --doubt=parted_programs | grep parted)" = '["warning","doubt","parted_programs",0.8333333333333334]' ]
 	LC_ALL=C sed 's/s\.norm/s.nxrm/g' <(gunzip -c "$DATA/unlike/resnet-same-pairs.acc.gz") >pairs
 	says | grep -qx '\["difference","program","program_end",null\]'
 	run -0 accfirstbad --no-audit --no-rule=program_end pairs

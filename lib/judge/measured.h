@@ -7,18 +7,18 @@
 #define JUDGE_MEASURED_H
 
 #define ACC_WITNESS_MEASURED(MEASURED) \
-	MEASURED(usual_error, 233, 240) \
+	MEASURED(usual_error, 254, 265) \
 	MEASURED(absolute_error, 4, 4) \
 	MEASURED(error_slope, 14, 14) \
 	MEASURED(error_mean, 3, 7) \
 	MEASURED(own_statistics, 15, 16) \
 	MEASURED(recomputed, 275, 279) \
-	MEASURED(made_input, 11, 12) \
+	MEASURED(made_input, 15, 22) \
 	MEASURED(unmade_input, 14, 14) \
-	MEASURED(equal_weight, 26, 26) \
-	MEASURED(equal_argument, 36, 38) \
-	MEASURED(parted_programs, 189, 240) \
-	MEASURED(program_end, 10, 14) \
+	MEASURED(equal_weight, 32, 33) \
+	MEASURED(equal_argument, 86, 88) \
+	MEASURED(parted_programs, 360, 432) \
+	MEASURED(program_end, 20, 30) \
 	MEASURED(shards, 12, 12) \
 	MEASURED(unfed, 1, 1)
 
