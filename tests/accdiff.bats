@@ -609,6 +609,20 @@ with_own() { # program, script
 	[[ $output == *"rank 1 recorded it as Functional.linear.4.forward, the bench as Functional.linear.10.forward"*"next: record Functional.linear.4.forward of rank 1 in full, and Functional.linear.10.forward of the bench"* ]]
 }
 
+# ranks_steps.tar.xz was made by (PyTorch 2.15)
+#	python3 tests/record/layouts.py F --level 1 --seed 31 ddp
+#	python3 -c 'import layouts; layouts.main()' F --level 1 --seed 31 fsdp fsdp-sum    (as a script of its own, beside it)
+@test "an optimizer's step of parts is that of wholes, whatever script the ranks were started by" {
+	cd "$BATS_TEST_TMPDIR"
+	tar -xJf "$DATA/ranks_steps.tar.xz"
+	run -0 accdiff fsdp ddp
+	run -0 accdiff ddp fsdp
+	run -1 accdiff fsdp-sum ddp
+	[[ $output == *"Functional.sgd.0.forward: input 1.0 is off: the parts that the device's ranks have are together not the whole"*"the device's norm 2 times the bench's"* ]]
+	run -1 accdiff ddp fsdp-sum
+	[[ $output == *"Functional.sgd.0.forward: input 1.0 is off"* ]]
+}
+
 # ranks_cut.tar.xz was made by
 #	python3 tests/record/meshes.py F --seed 203 --level 1 one tpfsdp tpfsdp-sum     (PyTorch 2.15; as one, cut and cut-sum)
 @test "ranks of our own recording: gradients that are added up, and then cut to a norm, are the bench's by no factor" {

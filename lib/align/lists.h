@@ -40,6 +40,8 @@ struct lists {
 	struct acc_err *e;
 };
 
+/* Is it a step of an optimizer, or another that takes lists of tensors? op: its name. */
+bool acc_lists_are_taken(struct acc_str op);
 /* The next call of this side, with an empty table. NULL without memory. */
 struct lists_call *acc_lists_call(struct lists_side *s, uint64_t base, uint32_t n, uint32_t lists,
 	struct acc_err *e);

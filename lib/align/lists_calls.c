@@ -4,8 +4,8 @@
 
 enum { LISTS = 16 };
 
-static bool
-takes_lists(struct acc_str op)
+bool
+acc_lists_are_taken(struct acc_str op)
 {
 	static const char words[] =
 		"adam adamw adagrad sgd rmsprop adadelta nadam radam adamax rprop asgd adafactor";
@@ -110,7 +110,7 @@ collect(struct lists *l, int side, const uint32_t *op, uint32_t n)
 	int rc = 0;
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		const struct acc_align_call *o = &s->h->ix.op[op[i]];
-		if (o->forward && !o->module && takes_lists(s->h->names.v[o->op_text].text))
+		if (o->forward && !o->module && acc_lists_are_taken(s->h->names.v[o->op_text].text))
 			rc = add(s, op[i], l->e);
 	}
 	return rc < 0 ? rc : acc_lists_params(s, l->e);

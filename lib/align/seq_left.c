@@ -1,5 +1,6 @@
 /* What is left over pairs in whatever order, the best first; and pairs of alike calls are
  * exchanged where values say so. */
+#include "align/lists.h"
 #include "align/seq.h"
 
 #include <stdlib.h>
@@ -158,6 +159,38 @@ acc_seq_left(struct seq *s)
 	free(kin);
 	free(where);
 	return rc;
+}
+
+/* The next step from *i on that has no mate. */
+static bool
+next_step(const struct seq *s, bool b, uint32_t *i)
+{
+	const struct acc_half *h = &s->j->al->h[b];
+	const struct call *c = b ? s->b : s->a;
+	const uint32_t *mate = b ? s->mb : s->ma, n = b ? s->nb : s->na;
+	for (; *i < n; ++*i) {
+		const uint32_t text = h->ix.op[c[*i].op].op_text;
+		if (mate[*i] == ACC_NOMATE && text != ACC_NOMATE &&
+			acc_lists_are_taken(h->names.v[text].text))
+			return true;
+	}
+	return false;
+}
+
+/* What ranks share is of other shapes where they share it otherwise, and each way to start a program calls it from
+ * elsewhere: neither shapes nor source tell that it is the same step. */
+void
+acc_seq_steps(struct seq *s)
+{
+	uint32_t n[2] = {0};
+	for (int b = 0; b < 2; b++)
+		for (uint32_t i = 0; next_step(s, b, &i); i++)
+			n[b]++;
+	if (n[0] != n[1])
+		return;
+	for (uint32_t x = 0, y = 0; next_step(s, false, &x) && next_step(s, true, &y); x++, y++)
+		if (acc_seq_kin(&s->a[x], &s->b[y]))
+			acc_seq_mate(s, x, y, SEQ_LIKENESS);
 }
 
 static bool

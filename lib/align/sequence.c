@@ -496,6 +496,8 @@ align(struct acc_joined *j, bool modules, struct acc_err *e)
 	}
 	if (rc >= 0)
 		acc_seq_distrust(&s);
+	if (rc >= 0 && !modules)
+		acc_seq_steps(&s);
 	if (rc >= 0)
 		rc = apply(&s);
 	if (rc >= 0)
