@@ -53,6 +53,7 @@ def nodes(st):
         run(op, fn, [x, p][: 2 if "mul" in op else 1], **({"dim": 1} if "softmax" in op else {}))
     ggml(run)
     lax(run)
+    run("InstanceNormalization", lambda x, w, b: F.instance_norm(x, weight=w, bias=b, eps=0.1), [r(2, 3, 4, 5), r(3), r(3)], epsilon=0.1)
 
 
 def ggml(run):
