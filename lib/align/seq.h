@@ -135,8 +135,7 @@ int acc_seq_between(struct seq *s);
 int acc_seq_learn(struct seq *s);
 /* What is still free, in whatever order; and pairs that would be better crossed. */
 int acc_seq_left(struct seq *s);
-/* At last: steps of optimizers, by their order, where both sides have as many left. */
-void acc_seq_steps(struct seq *s);
+void acc_seq_steps(struct seq *s); /* at last: of optimizers, by their order */
 int acc_seq_uncross(struct seq *s);
 /* Give up pairs of which everything around says that they do not belong together. */
 void acc_seq_reject(struct seq *s);
