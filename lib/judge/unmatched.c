@@ -159,10 +159,11 @@ struct stretch {
 static bool
 unseen(const struct acc_case *c, const struct acc_call *k, int seen)
 {
+	const uint32_t call = (uint32_t)(k - c->call);
 	bool any = false;
-	for (uint32_t i = k->inputs; i <= k->last; i++) {
+	for (uint32_t i = k->inputs > k->first ? k->inputs : k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
-		if (it->kind != ACC_ITEM_TENSOR || it->sides != 3)
+		if (it->call != call || it->kind != ACC_ITEM_TENSOR || it->sides != 3)
 			continue;
 		if (it->id[!seen] != 0)
 			return false;
